@@ -1,0 +1,172 @@
+#include "tang/expr/pool.hpp"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "tang/base/error.hpp"
+#include "tang/base/hash.hpp"
+#include "tang/base/number.hpp"
+
+namespace tang::expr {
+
+Id Pool::intern(Term t) {
+  uint64_t h = combine(uint64_t(t.op) * 8 + uint64_t(t.type), combine(bits_of(t.r), uint64_t(t.whole)));
+  for (int k = 0; k < t.arity(); ++k) h = combine(h, terms_[t.args[size_t(k)]].hash);
+  t.hash = h;
+  auto [from, to] = ids_.equal_range(h);
+  for (auto it = from; it != to; ++it) {
+    const Term& o = terms_[it->second];
+    if (o.op == t.op && o.type == t.type && o.args == t.args && bits_of(o.r) == bits_of(t.r) && o.whole == t.whole)
+      return it->second;
+  }
+  terms_.push_back(t);
+  Id id = Id(terms_.size() - 1);
+  ids_.emplace(h, id);
+  return id;
+}
+Id Pool::literal(const Value& v) {
+  return intern({Op::literal, v.type, {}, v.type == Type::real ? v.r : 0.0, v.type == Type::real ? 0 : v.i, 0});
+}
+Id Pool::number(double v, Type type) {
+  return literal(type == Type::real ? real(v) : Value{type, State::present, 0, int64_t(v)});
+}
+Id Pool::leaf(Op op, Type type, int64_t number) { return intern({op, type, {}, 0, number, 0}); }
+
+namespace {
+void check_operands(const Pool& p, Op op, const std::vector<Id>& a) {
+  const OpRow& r = row(op);
+  check(int(a.size()) == r.arity, std::string("arity of ") + r.name);
+  auto type = [&](size_t k) { return p[a[k]].type; };
+  auto fail = [&](const std::string& why) {
+    std::vector<Note> facts;
+    for (Id x : a) facts.push_back({std::string(name(p[x].type)) + "  " + p.print(x), {}});
+    throw Error({}, std::string("`") + r.name + "` " + why, facts, "convert one operand: real(..), index(..) or bits(..)");
+  };
+  const bool integer = type(0) == Type::index || type(0) == Type::bits;
+  if (r.takes == Takes::real && type(0) != Type::real) fail("takes reals");
+  if (r.takes == Takes::number && !(type(0) == Type::real || integer)) fail("takes numbers");
+  if (r.takes == Takes::whole && !integer) fail("takes index or bits values");
+  if (r.takes == Takes::boolean && type(0) != Type::boolean) fail("takes booleans");
+  if (r.takes == Takes::guarded && type(0) != Type::boolean) fail("takes a condition first");
+  const size_t from = r.takes == Takes::guarded ? 1 : 0;
+  const bool shift = op == Op::shift_left || op == Op::shift_right;
+  for (size_t k = from + 1; k < a.size(); ++k)
+    if (type(k) != type(from) && !(shift && (type(k) == Type::index || type(k) == Type::bits))) fail("mixes types");
+}
+}  // namespace
+
+Id Pool::make(Op op, const std::vector<Id>& a) {
+  check_operands(*this, op, a);
+  Type type = terms_[a[0]].type;
+  switch (row(op).gives) {
+    case Gives::real: type = Type::real; break;
+    case Gives::index: type = Type::index; break;
+    case Gives::bits: type = Type::bits; break;
+    case Gives::boolean: type = Type::boolean; break;
+    case Gives::second: type = terms_[a[1]].type; break;
+    default: break;
+  }
+  Term t{op, type, {}, 0, 0, 0};
+  std::copy(a.begin(), a.end(), t.args.begin());
+  return intern(t);
+}
+bool Pool::before(Id a, Id b) const {
+  if (a == b) return false;
+  const Term &x = terms_[a], &y = terms_[b];
+  if (x.hash != y.hash) return x.hash < y.hash;
+  return a < b;
+}
+std::string Pool::print(Id id) const {
+  const Term& t = terms_[id];
+  if (t.op == Op::literal) {
+    if (t.type == Type::real) return shortest(t.r);
+    if (t.type == Type::boolean) return t.whole ? "true" : "false";
+    return std::to_string(t.whole);
+  }
+  if (!t.arity()) return row(t.op).name + std::to_string(t.whole);
+  std::string out = row(t.op).name;
+  for (int k = 0; k < t.arity(); ++k) out += (k ? ", " : "(") + print(t.args[size_t(k)]);
+  return out + ")";
+}
+
+namespace {
+Id substitute_memo(Pool& p, Id id, const std::map<Id, Id>& to, std::unordered_map<Id, Id>& memo) {
+  if (auto it = to.find(id); it != to.end()) return it->second;
+  Term t = p[id];
+  if (!t.arity()) return id;
+  if (auto it = memo.find(id); it != memo.end()) return it->second;
+  std::vector<Id> a;
+  bool changed = false;
+  for (int k = 0; k < t.arity(); ++k) {
+    a.push_back(substitute_memo(p, t.args[size_t(k)], to, memo));
+    changed |= a.back() != t.args[size_t(k)];
+  }
+  return memo[id] = changed ? p.make(t.op, a) : id;
+}
+void walk(const Pool& p, Id id, std::unordered_set<Id>& seen, std::vector<Id>& out) {
+  if (!seen.insert(id).second) return;
+  for (int k = 0; k < p[id].arity(); ++k) walk(p, p[id].args[size_t(k)], seen, out);
+  out.push_back(id);
+}
+}  // namespace
+
+Id substitute(Pool& p, Id id, const std::map<Id, Id>& to) {
+  std::unordered_map<Id, Id> memo;
+  return to.empty() ? id : substitute_memo(p, id, to, memo);
+}
+Id transplant(const Pool& from, Id id, Pool& to, const std::function<Id(const Term&)>& leaf) {
+  std::unordered_map<Id, Id> done;
+  for (Id x : schedule(from, {id})) {
+    const Term& t = from[x];
+    if (t.op == Op::literal) {
+      done[x] = to.literal(Value{t.type, State::present, t.r, t.whole});
+    } else if (!t.arity()) {
+      done[x] = leaf(t);
+    } else {
+      std::vector<Id> a;
+      for (int k = 0; k < t.arity(); ++k) a.push_back(done.at(t.args[size_t(k)]));
+      done[x] = to.make(t.op, a);
+    }
+  }
+  return done.at(id);
+}
+std::vector<Id> schedule(const Pool& p, const std::vector<Id>& roots) {
+  std::unordered_set<Id> seen;
+  std::vector<Id> out;
+  for (Id r : roots) walk(p, r, seen, out);
+  return out;
+}
+void subterms(const Pool& p, Id id, Op op, std::set<Id>& out) {
+  for (Id x : schedule(p, {id}))
+    if (p[x].op == op) out.insert(x);
+}
+std::set<Id> subterms(const Pool& p, Id id, Op op) {
+  std::set<Id> out;
+  subterms(p, id, op, out);
+  return out;
+}
+
+Value evaluate(const Pool& p, Id id, const Leaf& leaf) {
+  const Term& t = p[id];
+  auto at = [&](size_t k) { return evaluate(p, t.args[k], leaf); };
+  auto as = [&](State s) { return Value{t.type, s, 0, 0}; };
+  if (t.op == Op::literal) return {t.type, State::present, t.r, t.whole};
+  if (!t.arity()) return leaf(t);
+  const Value a = at(0);
+  if (t.op == Op::or_else) return a.state == State::absent ? at(1) : a;
+  if (t.op == Op::select) return a.state != State::present ? as(a.state) : at(a.i ? 1 : 2);
+  if (t.op == Op::only) {
+    if (a.state == State::absent || (a.state == State::present && !a.i)) return as(State::absent);
+    Value b = at(1);
+    return a.state == State::fault && b.state == State::present ? as(State::fault) : b;
+  }
+  const Value b = t.arity() > 1 ? at(1) : a;
+  const State worst =
+      a.state == State::absent || b.state == State::absent ? State::absent : std::max(a.state, b.state);
+  if (worst == State::fault && (t.op == Op::both || t.op == Op::either))  // a decided side beats a fault: guards commute
+    for (const Value& v : {a, b})
+      if (v.state == State::present && bool(v.i) == (t.op == Op::either)) return truth(v.i);
+  return worst != State::present ? as(worst) : compute(t.op, a, b);
+}
+
+}  // namespace tang::expr

@@ -1,0 +1,46 @@
+// What a Builder knows while a graph is being written (private to the room's surface files).
+#pragma once
+#include <map>
+
+#include "tang/ir/surface.hpp"
+
+namespace tang::ir {
+
+struct Builder::State {
+  Graph g;
+  Pool pool;  // surface scalars: coord = axis id, arg = index into reads, holds = index into guards
+  struct Read {
+    Port from;
+    std::vector<Form> view;  // over axis ids and reads
+    Where where;
+  };
+  struct AxisFacts {
+    Extent extent;
+    std::string who;  // what gave it its extent
+    Where where;
+    bool declared = false;
+  };
+  std::vector<Read> reads;
+  std::vector<Domain> guards;  // over axis ids and reads
+  std::map<int, AxisFacts> axes;
+  std::map<int, std::string> axis_names;
+  std::map<Port, std::pair<std::string, Where>> hiding;  // folds whose own guard hides an absence
+  std::vector<std::string> warnings;
+
+  std::string axis_name(int a) const;
+  void declare(const Axis& a, const Extent& e, const std::string& who, Where where, bool declared);
+  const Extent& extent(int a, Where where) const;
+  Form form(const Index& i, Where where);            // registers its axes, materializes computed indices
+  Scalar read(Builder* b, Port from, const std::vector<Form>& view, Where where);
+  Id guard(const Domain& d);
+  std::set<int> free_axes(Id e) const;
+  void free_axes_of_read(int read, std::set<int>& out) const;
+};
+
+// A declared axis waits here until a builder sees it (the surface language's axis counter is the only global).
+std::optional<Extent> declared_extent(const Axis& a);
+
+Id own(Builder& b, const Scalar& s);                  // the scalar's term in the builder's pool
+Id own_like(Builder& b, const Scalar& s, Type type);  // the same; a plain number takes this type
+
+}  // namespace tang::ir

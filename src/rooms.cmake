@@ -1,0 +1,4 @@
+# The architecture diagram: a room may include the rooms it names and what those may include, nothing else.
+tang_room(base)                        # errors, Where, Result, hashing, number text
+tang_room(expr     USES base)          # scalar graphs: one op table, simplify, differentiate, evaluate
+tang_room(ir       USES expr)          # extents, views, domains, monoids, nodes, Graph, builder
