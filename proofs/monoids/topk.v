@@ -148,7 +148,8 @@ Proof.
   - intros x y [X _] [Y _]. split; [apply firstn_sorted, merge_sorted; auto|].
     unfold merge_k. rewrite firstn_length. lia.
   - intros x [_ L]. unfold merge_k. rewrite merge_nil_r. now apply firstn_all2.
-  - intros x y z _ _ _. unfold merge_k at 2 3. rewrite merge_k_r, merge_k_l. unfold merge_k. now rewrite merge_assoc.
+  - intros x y z _ _ _. change (merge_k x (firstn k (merge y z)) = merge_k (firstn k (merge x y)) z).
+    rewrite merge_k_r, merge_k_l. unfold merge_k. now rewrite merge_assoc.
 Defined.
 Theorem topk_commutative : commutative topk_monoid.
 Proof. intros a b [A _] [B _]. simpl. unfold merge_k. now rewrite merge_comm. Qed.
