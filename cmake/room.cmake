@@ -44,4 +44,7 @@ function(tang_room name)
   set_target_properties(${name} PROPERTIES TANG_ALLOWED "${allowed}" OUTPUT_NAME tang_${name})
   target_include_directories(${name} ${scope} ${CMAKE_CURRENT_BINARY_DIR}/view/${name})
   target_link_libraries(${name} ${scope} ${ROOM_USES} ${ROOM_LIBS})
+  if(ROOM_FOLDER)  # clients outside src/ see the public header
+    target_include_directories(${name} ${scope} ${CMAKE_CURRENT_SOURCE_DIR}/include)
+  endif()
 endfunction()

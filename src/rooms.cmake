@@ -2,3 +2,4 @@
 tang_room(base)                        # errors, Where, Result, hashing, number text
 tang_room(expr     USES base)          # scalar graphs: one op table, simplify, differentiate, evaluate
 tang_room(ir       USES expr)          # extents, views, domains, monoids, nodes, Graph, builder
+tang_room(eval     USES ir LIBS Threads::Threads)  # the f64 oracle; the same walk with emulated formats
