@@ -1,5 +1,7 @@
 # The architecture diagram: a room may include the rooms it names and what those may include, nothing else.
 tang_room(base)                        # errors, Where, Result, hashing, number text
 tang_room(expr     USES base)          # scalar graphs: one op table, simplify, differentiate, evaluate
+tang_room(target   USES base)          # what chips offer, as data
+tang_room(kernel   USES expr target)   # kernel IR: tiles, statements, checker, expansions, simulator
 tang_room(ir       USES expr)          # extents, views, domains, monoids, nodes, Graph, builder
 tang_room(eval     USES ir LIBS Threads::Threads)  # the f64 oracle; the same walk with emulated formats

@@ -1,9 +1,9 @@
-#include "tang/ir/numerics.hpp"
+#include "tang/expr/format.hpp"
 
 #include <cmath>
 #include <limits>
 
-namespace tang::ir {
+namespace tang::expr {
 
 namespace {
 constexpr FormatRow rows[] = {
@@ -45,4 +45,4 @@ double rounded(double v, Format f) {
   return std::copysign(std::numeric_limits<double>::infinity(), v);
 }
 
-}  // namespace tang::ir
+}  // namespace tang::expr

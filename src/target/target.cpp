@@ -1,0 +1,25 @@
+#include "tang/target/target.hpp"
+
+namespace tang::target {
+
+Target c_target(int lanes, int threads) {
+  Target t;
+  t.name = "c";
+  t.lanes = lanes;
+  t.vector_registers = lanes >= 16 ? 32 : 16;
+  t.fast_memory = 512 << 10;
+  t.near_memory = 32 << 10;
+  t.workers = threads;
+  return t;
+}
+Target c_target_of_host(int threads) {
+  int lanes = 4;
+#if (defined(__x86_64__) || defined(__i386__)) && !defined(__EMSCRIPTEN__)
+  __builtin_cpu_init();
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) lanes = 8;
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl")) lanes = 16;
+#endif
+  return c_target(lanes, threads);
+}
+
+}  // namespace tang::target
