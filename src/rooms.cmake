@@ -1,7 +1,10 @@
 # The architecture diagram: a room may include the rooms it names and what those may include, nothing else.
 tang_room(base)                        # errors, Where, Result, hashing, number text
+find_package(nlohmann_json REQUIRED)
+tang_room(formats FOLDER formats USES base LIBS nlohmann_json::nlohmann_json)  # hostile-input readers
 tang_room(expr     USES base)          # scalar graphs: one op table, simplify, differentiate, evaluate
 tang_room(target   USES base)          # what chips offer, as data
 tang_room(kernel   USES expr target)   # kernel IR: tiles, statements, checker, expansions, simulator
 tang_room(ir       USES expr)          # extents, views, domains, monoids, nodes, Graph, builder
 tang_room(eval     USES ir LIBS Threads::Threads)  # the f64 oracle; the same walk with emulated formats
+tang_room(schedule USES ir target)     # schedules as plain data; legality; the automatic rules
