@@ -6,17 +6,36 @@
 
 namespace tang {
 
+using expr::Type;
+using ir::always;
+using ir::argmax;
+using ir::argmin;
 using ir::Axis;
 using ir::axes;
 using ir::axis;
 using ir::Builder;
+using ir::Coords;
 using ir::Extent;
 using ir::Format;
 using ir::Graph;
 using ir::Guard;
 using ir::Index;
 using ir::MonoidSpec;
+using ir::online_softmax;
+using ir::Over;
 using ir::Scalar;
 using ir::Tensor;
+using ir::welford;
+
+// Elementwise functions, also to be handed to a layer.
+using ir::elu;
+using ir::gelu;
+using ir::gelu_tanh;
+using ir::relu;
+using ir::sigmoid;
+using ir::silu;
+using ir::softplus;
+using ir::square;
+using ir::tanh;
 
 }  // namespace tang

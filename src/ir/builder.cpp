@@ -116,6 +116,8 @@ std::vector<Form> forms(const Tensor& t, const Coords& coords, Where where) {
 }  // namespace
 
 std::vector<Extent> Tensor::shape() const { return builder->state().g.shape(port); }
+Type Tensor::type() const { return builder->state().g.type(port); }
+Where Tensor::where() const { return builder->state().g[port.node].where; }
 const std::string& Tensor::name() const {
   const std::string& n = builder->state().g[port.node].name;
   static const std::string unnamed = "a tensor";

@@ -12,6 +12,7 @@
 #include <initializer_list>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "tang/expr/build.hpp"
@@ -109,16 +110,26 @@ struct Tensor {
   Builder* builder = nullptr;
   Port port = {};
   // A read. It must be in range wherever it is used: out of range is a fault, not a value.
+  // The first coordinate carries the caller's line: a default argument cannot follow a pack.
+  struct First {
+    Index index;
+    Where where;
+    template <class T>
+    First(const T& t, Where w = Where::here()) : index(t), where(w) {}
+  };
   template <class... A>
-  Scalar operator()(const A&... a) const {
-    return at({Index(a)...}, Where{});
+  Scalar operator()(const First& first, const A&... a) const {
+    return at({first.index, Index(a)...}, first.where);
   }
+  Scalar operator()(Where where = Where::here()) const { return at({}, where); }  // rank 0
   Scalar at(const Coords& coords, Where where = Where::here()) const;
   // Absent where out of range; at_or gives a pad there instead.
   Scalar where_in_range(const Coords& coords, Where where = Where::here()) const;
   Scalar at_or(const Scalar& pad, const Coords& coords, Where where = Where::here()) const;
   std::vector<Extent> shape() const;
+  Type type() const;
   const std::string& name() const;
+  Where where() const;  // the line that made it
 };
 double size(const Tensor& t, int dim);  // an Error when the dimension is symbolic
 
@@ -126,6 +137,10 @@ double size(const Tensor& t, int dim);  // an Error when the dimension is symbol
 Scalar operator+(const Scalar& a, const Scalar& b);
 Scalar operator-(const Scalar& a, const Scalar& b);
 Scalar operator*(const Scalar& a, const Scalar& b);
+template <class N, class = std::enable_if_t<std::is_arithmetic_v<N>>>
+Scalar operator*(N a, const Scalar& b) {  // else a number times an Index is as good a match
+  return Scalar(double(a)) * b;
+}
 Scalar operator/(const Scalar& a, const Scalar& b);  // index: rounds towards minus infinity
 Scalar operator%(const Scalar& a, const Scalar& b);
 Scalar operator-(const Scalar& a);
