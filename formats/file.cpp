@@ -30,8 +30,9 @@ struct Descriptor {
 std::string reason(int code) { return std::strerror(code); }
 
 std::vector<uint8_t> allocate(const std::string& path, uint64_t size) {
+  constexpr uint64_t most = uint64_t(1) << 40;  // a sparse file may claim more than there can be
   try {
-    if (size > SIZE_MAX / 2) throw std::bad_alloc();
+    if (size > std::min<uint64_t>(most, SIZE_MAX / 2)) throw std::bad_alloc();
     return std::vector<uint8_t>(static_cast<size_t>(size));
   } catch (const std::bad_alloc&) {
   } catch (const std::length_error&) {}

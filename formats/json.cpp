@@ -19,6 +19,9 @@ uint64_t check_tokens(const File& file, std::string_view json) {
   uint64_t objects = 0, from = 0;  // where the current text, or run of other bytes, began
   for (uint64_t i = 0; i < json.size(); i++) {
     const char c = json[i];
+    // The lexer takes a zero byte for the end, so what follows one would go unseen.
+    if (c == '\0')
+      reject(file.path, "has a zero byte in its JSON", {"at byte " + std::to_string(i)}, damaged);
     if (in_text && c == '\\') {
       i++;
     } else if (c == '"') {

@@ -35,8 +35,13 @@ std::optional<int> Tokenizer::find(std::string_view piece) const {
 
 std::vector<int> Tokenizer::encode(std::string_view input, bool with_bos, bool with_eos) const {
   std::vector<int> ids;
+  // The fixed tokens are no text: nobody can write an end of text, and what is encoded decodes to itself.
+  auto find_text = [&](std::string_view p) {
+    const auto id = find(p);
+    return id && *id >= first_byte + 256 ? id : std::nullopt;
+  };
   auto add = [&](std::string_view bytes) {
-    if (auto id = find(bytes)) return ids.push_back(*id);
+    if (auto id = find_text(bytes)) return ids.push_back(*id);
     for (unsigned char b : bytes) ids.push_back(first_byte + b);
   };
   if (with_bos) ids.push_back(bos);
@@ -63,7 +68,8 @@ std::vector<int> Tokenizer::encode(std::string_view input, bool with_bos, bool w
     if (left >= n || right >= n) return;
     both.assign(text(uint32_t(ids[left])));
     both += text(uint32_t(ids[right]));
-    if (auto id = find(both)) joins.push({scores_[size_t(*id)], left, right, ids[left], ids[right], *id});
+    if (auto id = find_text(both))
+      joins.push({scores_[size_t(*id)], left, right, ids[left], ids[right], *id});
   };
   for (size_t i = 0; i + 1 < n; i++) offer(i, i + 1);
   while (!joins.empty()) {
@@ -86,8 +92,10 @@ std::vector<int> Tokenizer::encode(std::string_view input, bool with_bos, bool w
 std::string Tokenizer::decode(int previous, int id) const {
   const auto p = piece(id);
   if (id == bos || id == eos) return "";
-  if (id >= first_byte && id < first_byte + 256) return std::string(1, char(id - first_byte));
-  return std::string(previous == bos && p[0] == ' ' ? p.substr(1) : p);
+  const char byte = char(id - first_byte);
+  const bool is_byte = id >= first_byte && id < first_byte + 256;
+  const std::string_view bytes = is_byte ? std::string_view(&byte, 1) : p;
+  return std::string(previous == bos && bytes[0] == ' ' ? bytes.substr(1) : bytes);
 }
 std::string Tokenizer::decode(const std::vector<int>& ids) const {
   std::string out;

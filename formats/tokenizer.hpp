@@ -21,12 +21,12 @@ class Tokenizer {
   std::optional<int> find(std::string_view piece) const;
 
   // bos (if asked), a piece " " unless the text is empty, one piece a code point or else one a byte; then the
-  // adjacent pair whose joined piece scores highest (leftmost of equals) is joined until none can be. O(n log
-  // n). Bytes that are no UTF-8 become byte pieces.
+  // adjacent pair whose joined piece scores highest (leftmost of equals) is joined until none can be. Pieces
+  // are ids from 259 on. O(n log n). Any bytes are a text: decode(encode(text)) == text.
   std::vector<int> encode(std::string_view text, bool with_bos = true, bool with_eos = false) const;
 
-  // What `id` adds to the text when it follows `previous`: nothing for bos and eos; after bos one leading
-  // space is dropped; 3..258 are raw bytes. Throws Error: no such id. May end inside a code point.
+  // What `id` adds to the text when it follows `previous`: nothing for bos and eos; 3..258 are raw bytes;
+  // after bos one leading space is dropped. Throws Error: no such id. May end inside a code point.
   std::string decode(int previous, int id) const;
   std::string decode(const std::vector<int>& ids) const;
 

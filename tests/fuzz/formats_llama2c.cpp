@@ -1,0 +1,13 @@
+// libFuzzer target: llama2.c checkpoint bytes.
+// Build: clang++ -std=c++20 -g -O1 -fsanitize=fuzzer,address,undefined -I build/view/formats -I tests
+//   tests/fuzz/formats_llama2c.cpp formats/*.cpp src/base/*.cpp -o fuzz_llama2c
+#include "tang/formats/llama2c.hpp"
+
+#include "fuzz/formats.hpp"
+
+using namespace tang::formats;
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  accepts([&] { convert_all(read_llama2c(file_of(data, size)).tensors); });
+  return 0;
+}
