@@ -1,0 +1,15 @@
+// The rules, one file each. The order of `normal_rules` is the order in which the driver tries them.
+#pragma once
+#include "tang/rewrite/rule.hpp"
+
+namespace tang::rewrite {
+
+Rule absence_to_domain();
+Rule guard_to_absence();
+Rule fuse();
+Rule stabilize_softmax();
+Rule merge_siblings();
+
+const std::vector<Rule>& normal_rules();
+
+}  // namespace tang::rewrite

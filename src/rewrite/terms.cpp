@@ -1,0 +1,250 @@
+#include "tang/rewrite/terms.hpp"
+
+#include <algorithm>
+
+namespace tang::rewrite {
+
+Axes point_axes(const Comp& n) { return n.points.size() >= 64 ? ~Axes(0) : bit(int(n.points.size())) - 1; }
+Axes fold_axes(const Comp& n) {
+  Axes out = 0;
+  for (size_t f = 0; f < n.folds.size(); ++f) out |= bit(int(n.points.size() + f));
+  return out;
+}
+Axes own_axes(const Comp& n, size_t c) {
+  Axes out = 0;
+  for (int a : n.outs[c].axes) out |= bit(a);
+  return out;
+}
+Axes common_axes(const Comp& n) {
+  Axes out = point_axes(n);
+  for (size_t c = 0; c < n.outs.size(); ++c) out &= own_axes(n, c);
+  return out;
+}
+
+Axes Dependence::of_arg(int a) {
+  if (auto it = args_.find(a); it != args_.end()) return it->second;
+  Axes out = 0;
+  for (auto& f : n_.args[size_t(a)].view) out |= of(f);
+  return args_[a] = out;
+}
+Axes Dependence::of(const Form& f) {
+  Axes out = 0;
+  for (auto& t : f.axes) out |= bit(t.first);
+  for (auto& t : f.args) out |= of_arg(t.first);
+  return out;
+}
+Axes Dependence::of(const Domain& d) {
+  Axes out = 0;
+  for (auto& c : d)
+    for (auto& f : c) out |= of(f);
+  return out;
+}
+Axes Dependence::of(Id id) {
+  if (auto it = terms_.find(id); it != terms_.end()) return it->second;
+  const expr::Term& t = p_[id];
+  Axes out = 0;
+  if (t.op == Op::coord) out = bit(int(t.whole));
+  if (t.op == Op::arg) out = of_arg(int(t.whole));
+  if (t.op == Op::holds) out = of(n_.guards[size_t(t.whole)]);
+  for (int k = 0; k < t.arity(); ++k) out |= of(t.args[size_t(k)]);
+  return terms_[id] = out;
+}
+
+bool uses_arg(const Pool& p, Id term, int arg) {
+  for (Id x : expr::schedule(p, {term}))
+    if (p[x].op == Op::arg && p[x].whole == arg) return true;
+  return false;
+}
+bool has_reads(const Pool& p, Id term) {
+  for (Id x : expr::schedule(p, {term}))
+    if (p[x].op == Op::arg) return true;
+  return false;
+}
+std::set<int> index_reads(const Comp& n) {
+  std::set<int> out;
+  auto take = [&](const Form& f) {
+    for (auto& t : f.args) out.insert(t.first);
+  };
+  for (auto& a : n.args)
+    for (auto& f : a.view) take(f);
+  for (auto& d : n.guards)
+    for (auto& c : d)
+      for (auto& f : c) take(f);
+  for (auto& c : n.domain)
+    for (auto& f : c) take(f);
+  for (auto& o : n.outs)
+    for (auto& f : o.view) take(f);
+  return out;
+}
+
+Id ordered(Pool& p, Id root) {
+  std::unordered_map<Id, Id> done;
+  for (Id x : expr::schedule(p, {root})) {
+    const expr::Term t = p[x];
+    if (!t.arity()) {
+      done[x] = x;
+      continue;
+    }
+    std::vector<Id> a;
+    for (int k = 0; k < t.arity(); ++k) a.push_back(done.at(t.args[size_t(k)]));
+    if (t.arity() == 2 && expr::row(t.op).commutative && p.before(a[1], a[0])) std::swap(a[0], a[1]);
+    done[x] = p.make(t.op, a);
+  }
+  return done.at(root);
+}
+bool is_plain_component(const Pool& p, const Comp& n, size_t c, Op op) {
+  if (!n.monoid) return false;
+  const expr::Term& t = p[n.monoid->combine[c]];
+  if (t.op != op || t.arity() != 2) return false;
+  const expr::Term &a = p[t.args[0]], &b = p[t.args[1]];
+  const int64_t left = int64_t(2 * c);
+  return a.op == Op::var && b.op == Op::var && std::min(a.whole, b.whole) == left && std::max(a.whole, b.whole) == left + 1;
+}
+bool is_plain_fold(const Pool& p, const Comp& n, Op op) {
+  return n.monoid && n.lift.size() == 1 && n.monoid->identity[0].type == Type::real && is_plain_component(p, n, 0, op);
+}
+namespace {
+void split(Pool& p, Id id, Product& out) {
+  const expr::Term t = p[id];
+  if (t.op == Op::mul && t.type == Type::real) {
+    split(p, t.args[0], out);
+    split(p, t.args[1], out);
+  } else if (t.op == Op::neg && t.type == Type::real) {
+    out.factors.push_back(p.literal(-1.0));
+    split(p, t.args[0], out);
+  } else if (t.op == Op::ratio) {
+    split(p, t.args[0], out);
+    out.divisors.push_back(t.args[1]);
+  } else if (!(t.op == Op::literal && t.type == Type::real && t.r == 1)) {
+    out.factors.push_back(id);
+  }
+}
+}  // namespace
+Product product_of(Pool& p, Id id) {
+  Product out;
+  split(p, id, out);
+  return out;
+}
+Id term_of(Pool& p, const Product& f) {
+  double sign = 1;
+  std::vector<Id> rest;
+  for (Id x : f.factors) {
+    if (p[x].op == Op::literal)
+      sign *= p[x].r;
+    else
+      rest.push_back(x);
+  }
+  if (sign != 1 || rest.empty()) rest.insert(rest.begin(), p.literal(sign));
+  Id out = expr::product(p, rest);
+  for (Id d : f.divisors) out = p.make(Op::ratio, {out, d});
+  return out;
+}
+bool is_expensive(Op op) {
+  switch (op) {
+    case Op::exp2: case Op::log2: case Op::sin: case Op::atan2: case Op::sqrt: case Op::recip: case Op::ratio:
+    case Op::div: case Op::mod: return true;
+    default: return false;
+  }
+}
+
+bool reaches(const Graph& g, NodeId from, NodeId target) {
+  if (from < target) return false;
+  std::set<NodeId> seen;
+  std::vector<NodeId> todo{from};
+  while (!todo.empty()) {
+    const NodeId id = todo.back();
+    todo.pop_back();
+    if (id == target) return true;
+    if (id < target || !seen.insert(id).second) continue;
+    if (auto* c = g[id].comp()) {
+      for (auto& a : c->args) todo.push_back(a.from.node);
+    } else {
+      for (Port p : ir::sources(g, id)) todo.push_back(p.node);
+    }
+  }
+  return false;
+}
+bool hides_absence(Graph& g, Port p) {
+  if (g[p.node].recur()) return p.port >= g[p.node].recur()->states.size();
+  const Comp* c = g[p.node].comp();
+  if (!c) return false;
+  if (!c->outs[p.port].view.empty()) return true;
+  if (!c->is_map()) return false;
+  const Id lift = c->lift[p.port];
+  if (expr::subterms(g.pool, lift, Op::only).empty()) {
+    // A read of a map that hides an absence passes it on, unless or_else catches it: assume that it does not.
+    for (Id x : expr::schedule(g.pool, {lift})) {
+      if (g.pool[x].op != Op::arg) continue;
+      const Port from = g[p.node].comp()->args[size_t(g.pool[x].whole)].from;
+      const Comp* s = g[from.node].comp();
+      if ((s && (s->is_map() || !s->outs[from.port].view.empty()) && hides_absence(g, from)) || (g[from.node].recur() && hides_absence(g, from)))
+        return true;
+    }
+    return false;
+  }
+  return expr::present(g.pool, lift).when != expr::yes(g.pool);
+}
+bool is_total(Graph& g, const Comp& n, int arg) {
+  const Arg& a = n.args[size_t(arg)];
+  if (hides_absence(g, a.from)) return false;
+  if (const Comp* c = g[a.from.node].comp(); c && c->is_map() && c->domain != ir::everywhere()) return false;
+  const auto shape = g.shape(a.from);
+  const auto extents = n.extents();
+  for (size_t d = 0; d < a.view.size(); ++d) {
+    if (!a.view[d].is_affine()) return false;
+    if (a.view[d].is_pick() && extents[size_t(a.view[d].picked())] == shape[d]) continue;
+    if (ir::range(a.view[d], extents, g.symbols).first < 0) return false;
+    if (ir::range(ir::constant(shape[d] - ir::Extent(1)) - a.view[d], extents, g.symbols).first < 0) return false;
+  }
+  return true;
+}
+bool never_empty(const Comp& n, const ir::Symbols& symbols) {
+  if (n.domain != ir::everywhere()) return false;
+  for (auto& e : n.folds)
+    if (e.range(symbols).first < 1) return false;
+  return true;
+}
+
+bool tighten(Graph& g, Comp& n) {
+  Pool& p = g.pool;
+  bool partial = false;
+  for (Id l : n.lift) partial = partial || !expr::subterms(p, l, Op::only).empty();
+  if (!partial || !axes_fit(n)) return false;
+  std::vector<std::set<Id>> conds;
+  std::vector<Id> values;
+  for (Id l : n.lift) {
+    const expr::Present x = expr::present(p, l);
+    const auto parts = expr::conjuncts(p, x.when);
+    conds.emplace_back(parts.begin(), parts.end());
+    values.push_back(x.value);
+  }
+  // A term is absent as a whole, but a port sees only the components within its axes: a bound may leave a body only if
+  // every port sees it, so it stands in a component whose axes all others have.
+  const Axes common = common_axes(n);
+  std::set<Id> seen_by_all;
+  for (size_t c = 0; c < n.lift.size(); ++c)
+    if (own_axes(n, c) == common) seen_by_all.insert(conds[c].begin(), conds[c].end());
+  std::vector<Id> order(seen_by_all.begin(), seen_by_all.end());
+  std::sort(order.begin(), order.end(), [&](Id a, Id b) { return p.before(a, b); });
+  std::set<Id> moved;
+  Dependence depends(p, n);
+  for (Id c : order) {
+    if (p[c].op != Op::holds || (depends.of(c) & point_axes(n) & ~common)) continue;
+    const Domain d = ir::pruned(ir::intersection(n.domain, n.guards[size_t(p[c].whole)]), n.extents(), g.symbols);
+    if (ir::disjoint(d).size() > ir::most_pieces) continue;
+    n.domain = d;
+    moved.insert(c);
+  }
+  if (moved.empty()) return false;
+  for (size_t c = 0; c < n.lift.size(); ++c) {
+    std::vector<Id> rest;
+    for (Id x : conds[c])
+      if (!moved.count(x)) rest.push_back(x);
+    std::sort(rest.begin(), rest.end(), [&](Id a, Id b) { return p.before(a, b); });
+    const Id when = expr::conjunction(p, rest);
+    n.lift[c] = when == expr::yes(p) ? values[c] : p.make(Op::only, {when, values[c]});
+  }
+  return true;
+}
+
+}  // namespace tang::rewrite
