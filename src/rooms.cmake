@@ -6,7 +6,9 @@ tang_room(expr     USES base)          # scalar graphs: one op table, simplify, 
 tang_room(target   USES base)          # what chips offer, as data
 tang_room(kernel   USES expr target)   # kernel IR: tiles, statements, checker, expansions, simulator
 tang_room(ir       USES expr)          # extents, views, domains, monoids, nodes, Graph, builder
+tang_room(text     USES ir)            # the `.tang` notation: parse, print, diagnose
 tang_room(eval     USES ir LIBS Threads::Threads)  # the f64 oracle; the same walk with emulated formats
 tang_room(rewrite  USES ir)            # one file a rule, each with its law; the driver; the trace
 tang_room(schedule USES ir target)     # schedules as plain data; legality; the automatic rules
+tang_room(plan     USES schedule)      # groups, roles, flush, placement, buffers, donation
 tang_room(models   FOLDER models USES eval)  # builders: clients of tang.hpp only

@@ -45,7 +45,7 @@ struct Group {
 struct Plan;
 struct Step {
   Group group;
-  std::optional<NodeId> recur;       // then `body` is the plan of its step graph: time looped
+  std::optional<NodeId> recur;       // then the group is empty and `body` is the plan of its step graph: time looped
   std::shared_ptr<const Plan> body;
 };
 struct Buffer {
@@ -54,7 +54,8 @@ struct Buffer {
   ir::Format format = ir::Format::f32;
   int first = 0, last = 0;           // steps between which it lives
   std::optional<NodeId> overwrites;  // the donated state input whose memory it takes
-  bool masked = false;               // then only points that the select's condition names are stored
+  bool masked = false;               // then only points where `when` holds are stored: the others keep the old value
+  ir::Id when = 0;                   // a term of the graph's pool over the reads and guards of the node
   bool output = false;
   int64_t offset = -1;               // bytes into the arena, 64-byte aligned; -1: bound by the caller or an alias
 };
@@ -65,7 +66,7 @@ struct Plan {
   int64_t arena_bytes = 0;
   std::vector<std::string> notes;          // refusals: what was not shared, fused or donated, and why
 
-  const Buffer* buffer(Port p) const;
+  const Buffer* buffer(Port p) const;  // none: an input, a shared subterm, or a value that never leaves its group
   int64_t bytes_moved() const;             // each step's inputs and outputs once: the traffic of the plan as scheduled
   int64_t bytes_of(const Step& s) const;
 };

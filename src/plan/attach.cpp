@@ -1,0 +1,133 @@
+// Maps: on the workgroup that finished their operands (an epilogue), else in a group of their own.
+#include <algorithm>
+
+#include "tang/base/number.hpp"
+#include "tang/plan/planner.hpp"
+
+namespace tang::plan {
+
+using ir::Comp;
+
+namespace {
+constexpr int64_t most_for_one = 1 << 16;  // points that one workgroup may write when there is no other
+}
+
+std::vector<NodeId> Planner::nodes_of(int group) const {
+  std::vector<NodeId> out;
+  for (auto& m : groups_[size_t(group)].members) out.push_back(m.node);
+  for (auto& e : groups_[size_t(group)].epilogues) out.push_back(e.node);
+  return out;
+}
+std::vector<NodeId> Planner::companions(NodeId id) const {
+  return home_[id] >= 0 ? nodes_of(home_[id]) : std::vector<NodeId>{id};
+}
+int Planner::latest(int group) const {
+  int out = -1;
+  for (NodeId id : nodes_of(group)) out = std::max(out, rank_[id]);
+  return out;
+}
+
+// Does something in `to` depend on something in `from`, in the graph of groups? `through_others`: direct reads do not count.
+bool Planner::path(const std::vector<NodeId>& from, const std::vector<NodeId>& to, bool through_others) const {
+  std::vector<char> seen(g_.nodes.size(), 0), goal(g_.nodes.size(), 0), start(g_.nodes.size(), 0);
+  for (NodeId id : to) goal[id] = 1;
+  std::vector<NodeId> open = from;
+  for (NodeId id : from) seen[id] = start[id] = 1;
+  bool found = false;
+  auto reach = [&](NodeId id) {
+    if (seen[id]) return;
+    for (NodeId x : companions(id)) {
+      if (!seen[x]) open.push_back(x);
+      seen[x] = 1;
+    }
+  };
+  while (!open.empty() && !found) {
+    const NodeId id = open.back();
+    open.pop_back();
+    for (NodeId r : readers_[id]) {
+      if (goal[r]) found |= !(through_others && start[id]);
+      else reach(r);
+    }
+    for (auto& [first, second] : after_)
+      if (home_[id] == first)
+        for (NodeId x : nodes_of(second)) {
+          if (goal[x]) found = true;
+          else reach(x);
+        }
+  }
+  return found;
+}
+
+// All it reads of the group is complete when the loops end, and is read at the same grid coordinates.
+std::optional<Epilogue> Planner::at_same_grid(NodeId id, int group) const {
+  const Comp& c = comp(id);
+  const Group& g = groups_[size_t(group)];
+  Epilogue e{id, std::vector<int>(c.points.size(), -1)};
+  std::vector<int> taken(g.extent.size(), -1);
+  for (auto& a : c.args) {
+    if (home_[a.from.node] != group) continue;
+    const std::vector<int>* axis = nullptr;
+    for (auto& m : g.members)
+      if (m.node == a.from.node) {
+        if (m.flush != Flush::store || m.each_tile) return std::nullopt;
+        axis = &m.axis;
+      }
+    for (auto& x : g.epilogues)
+      if (x.node == a.from.node) axis = &x.axis;
+    const ir::Out& out = comp(a.from.node).outs[a.from.port];
+    if (!axis || !out.view.empty()) return std::nullopt;
+    for (size_t d = 0; d < a.view.size(); ++d) {
+      const int core = (*axis)[size_t(out.axes[d])];
+      if (core < 0) continue;  // private: whole in the workgroup
+      if (!a.view[d].is_pick()) return std::nullopt;
+      const int mine = a.view[d].picked();
+      if (c.extent(mine).value() != g.extent[size_t(core)]) return std::nullopt;
+      if (e.axis[size_t(mine)] >= 0 && e.axis[size_t(mine)] != core) return std::nullopt;
+      if (taken[size_t(core)] >= 0 && taken[size_t(core)] != mine) return std::nullopt;
+      e.axis[size_t(mine)] = core;
+      taken[size_t(core)] = mine;
+    }
+  }
+  int64_t workgroups = 1;
+  for (size_t k = 0; k < g.extent.size(); ++k)
+    if (g.role[k] == Role::grid) {
+      if (taken[k] < 0) return std::nullopt;  // several workgroups would write the same points
+      workgroups = mul_saturated(workgroups, g.extent[k]);
+    }
+  // It must not dwarf the loops that it follows, nor take the parallelism from a large result.
+  int64_t work = 0;
+  for (auto& m : g.members) work = std::max(work, terms(comp(m.node)));
+  const int64_t mine = points(c);
+  if (mine > work || (workgroups <= 1 && mine > most_for_one)) return std::nullopt;
+  return e;
+}
+
+bool Planner::attach(NodeId id, int group) {
+  const auto e = at_same_grid(id, group);
+  if (!e) return false;
+  const auto nodes = nodes_of(group);
+  if (path(nodes, {id}, true) || path({id}, nodes, false)) return false;
+  groups_[size_t(group)].epilogues.push_back(*e);
+  home_[id] = group;
+  return true;
+}
+
+void Planner::place_maps() {
+  for (NodeId id : order_) {
+    if (home_[id] >= 0 || shared_[id]) continue;
+    if (g_[id].recur()) {
+      add_group({}, id);
+      groups_.back().members.push_back({id, {}, Flush::store, false});
+      continue;
+    }
+    std::vector<int> groups;
+    if (s_.epilogues)
+      for (Port q : sources(g_, id))
+        if (home_[q.node] >= 0 && !g_[q.node].recur()) groups.push_back(home_[q.node]);
+    std::sort(groups.begin(), groups.end(), [&](int a, int b) { return latest(a) > latest(b); });
+    groups.erase(std::unique(groups.begin(), groups.end()), groups.end());
+    if (std::none_of(groups.begin(), groups.end(), [&](int h) { return attach(id, h); })) alone(id);
+  }
+}
+
+}  // namespace tang::plan

@@ -1,0 +1,92 @@
+#include "tang/plan/plan.hpp"
+
+#include <algorithm>
+
+#include "tang/plan/planner.hpp"
+
+namespace tang::plan {
+
+std::vector<Port> ports_read(const ir::Graph& g, NodeId id) { return sources(g, id); }
+
+const Buffer* Plan::buffer(Port q) const {
+  for (auto& b : buffers)
+    if (b.of == q) return &b;
+  return nullptr;
+}
+
+Planner::Planner(Plan& p, const schedule::Schedule& s, std::map<NodeId, NodeId> heir, bool body)
+    : p_(p), g_(*p.graph), s_(s), heir_(std::move(heir)), body_(body) {
+  const size_t n = g_.nodes.size();
+  std::vector<char> needed(n, 0);
+  std::vector<int> depth(n, 0);
+  output_.assign(n, 0);
+  for (auto& o : g_.outputs) needed[o.port.node] = output_[o.port.node] = 1;
+  for (NodeId id = NodeId(n); id-- > 0;)
+    if (needed[id])
+      for (Port q : sources(g_, id)) needed[q.node] = 1;
+  for (NodeId id = 0; id < n; ++id) {
+    for (Port q : sources(g_, id)) depth[id] = std::max(depth[id], depth[q.node] + 1);
+    if (needed[id] && !g_[id].input()) order_.push_back(id);
+  }
+  std::sort(order_.begin(), order_.end(), [&](NodeId a, NodeId b) {
+    if (depth[a] != depth[b]) return depth[a] < depth[b];
+    return g_[a].hash != g_[b].hash ? g_[a].hash < g_[b].hash : a < b;
+  });
+  rank_.assign(n, -1);
+  readers_.resize(n);
+  for (size_t k = 0; k < order_.size(); ++k) {
+    const NodeId id = order_[k];
+    rank_[id] = int(k);
+    for (Port q : sources(g_, id))
+      if (readers_[q.node].empty() || readers_[q.node].back() != id) readers_[q.node].push_back(id);
+  }
+  stored_.assign(n, 0);
+  for (NodeId id : order_) {
+    auto it = s_.groups.find(label(g_, id));
+    stored_[id] = it != s_.groups.end() && it->second.stored.value_or(false);
+  }
+}
+void Planner::note(const std::string& text) {
+  if (std::find(p_.notes.begin(), p_.notes.end(), text) == p_.notes.end()) p_.notes.push_back(text);
+}
+void Planner::run() {
+  choose_shared();
+  while (!group_folds()) {
+  }
+  place_maps();
+  order_steps();
+  place_buffers();
+  place_arena();
+}
+
+namespace {
+void need_bound(const ir::Graph& g, NodeId id) {
+  auto bound = [&](const ir::Extent& e) {
+    if (!e.is_constant())
+      throw Error(g[id].where, "a plan of " + label(g, id) + " whose extent is not known: " + e.text(), {{"plans are made for numbers", {}}},
+                  "bind the symbols first: bind(graph, {{\"name\", value}, ..})");
+  };
+  for (uint32_t p = 0; p < g.ports(id); ++p)
+    for (auto& e : g.shape({id, p})) bound(e);
+  if (auto* c = g[id].comp())
+    for (auto& e : c->extents()) bound(e);
+  if (auto* r = g[id].recur()) bound(r->steps);
+}
+Plan planned(std::shared_ptr<const ir::Graph> g, const schedule::Schedule& s, std::map<NodeId, NodeId> heir, bool body) {
+  Plan p;
+  p.graph = std::move(g);
+  for (NodeId id = 0; id < p.graph->nodes.size(); ++id) need_bound(*p.graph, id);
+  Planner(p, s, std::move(heir), body).run();
+  return p;
+}
+}  // namespace
+
+Plan make_plan(const ir::Graph& g, const schedule::Schedule& s) {
+  return planned(std::make_shared<const ir::Graph>(g), s, {}, false);
+}
+Plan make_body(const ir::Recur& r, const schedule::Schedule& s) {
+  auto g = std::make_shared<ir::Graph>(*r.step);
+  return planned(std::move(g), s, {}, true);
+}
+
+}  // namespace tang::plan

@@ -1,0 +1,97 @@
+// Roles of core axes, and the flush that follows from them.
+#include <algorithm>
+
+#include "tang/plan/planner.hpp"
+
+namespace tang::plan {
+
+using ir::Comp;
+
+namespace {
+constexpr int64_t nominal_tile = 64;  // elements a block, for counting how often an accumulated word is added to
+}
+
+Planner::Wish Planner::wish(const Group& g) const {
+  Wish w;
+  auto take = [&](NodeId id) {
+    auto it = s_.groups.find(label(g_, id));
+    if (it == s_.groups.end()) return;
+    for (auto& [k, r] : it->second.role) w.role.emplace(k, r);
+    if (it->second.stored.value_or(false)) w.stored.insert(id);
+  };
+  for (auto& m : g.members) take(m.node);
+  return w;
+}
+
+// Nothing when a member that cannot be added to in parts would have to be.
+std::optional<double> Planner::words_accumulated(Group& g, const std::set<NodeId>& stored) const {
+  double words = 0;
+  for (Member& m : g.members) {
+    const Comp& c = comp(m.node);
+    const size_t points = c.points.size();
+    bool grid_fold = false, loop_fold = false;
+    double times = 1, loop_times = 1;
+    m.each_tile = false;
+    for (size_t a = 0; a < m.axis.size(); ++a) {
+      const int k = m.axis[a];
+      if (k < 0) continue;
+      const bool grid = g.role[size_t(k)] == Role::grid;
+      if (a < points) {
+        m.each_tile |= !grid;
+        continue;
+      }
+      (grid ? grid_fold : loop_fold) = true;
+      (grid ? times : loop_times) *= double((g.extent[size_t(k)] + nominal_tile - 1) / nominal_tile);
+    }
+    m.flush = grid_fold ? Flush::accumulate : m.each_tile && loop_fold ? Flush::ordered : Flush::store;
+    if (m.flush == Flush::store) continue;
+    if (stored.count(m.node) || !is_sum(g_, c)) return std::nullopt;
+    double volumes = 0;
+    for (auto& o : c.outs) volumes += double(count(c, o.axes));
+    words += volumes * times * (m.each_tile ? loop_times : 1) * (m.flush == Flush::accumulate ? 1 : 0.5);
+  }
+  return words;
+}
+
+// A lone node: its points on the grid, its folds looped. A group: axes that are points of all members on the grid, no
+// axis that all fold, at least one more axis if any can be; of these the least accumulated words, ties to the first.
+bool Planner::choose_roles(Group& g, const Wish& w, bool lone) const {
+  const size_t axes = g.extent.size();
+  std::vector<char> any(axes, 0), all(axes, 1);
+  for (auto& m : g.members)
+    for (size_t k = 0; k < axes; ++k) {
+      const auto at = std::find(m.axis.begin(), m.axis.end(), int(k));
+      const bool point = at != m.axis.end() && size_t(at - m.axis.begin()) < comp(m.node).points.size();
+      any[k] |= char(point);
+      all[k] &= char(point);
+    }
+  std::vector<Role> best;
+  double least = 0;
+  for (bool spread : {true, false}) {  // with one more axis on the grid, if any can be
+    for (uint32_t mask = 0; mask < 1u << axes; ++mask) {
+      bool legal = true, more = false;
+      for (size_t k = 0; k < axes; ++k) {
+        const bool grid = mask >> k & 1, is_batch = lone ? any[k] : all[k];
+        auto told = w.role.find(int(k));
+        if (told != w.role.end()) legal &= grid == (told->second == Role::grid);
+        else legal &= is_batch ? grid : !grid || (any[k] && !lone);
+        more |= grid && !all[k];
+        g.role.resize(axes);
+        g.role[k] = grid ? Role::grid : Role::looped;
+      }
+      bool partly = false;
+      for (size_t k = 0; k < axes; ++k) partly |= any[k] && !all[k];
+      if (!legal || (spread && partly && !more)) continue;
+      const auto words = words_accumulated(g, w.stored);
+      if (!words || (!best.empty() && *words >= least)) continue;
+      best = g.role;
+      least = *words;
+    }
+    if (!best.empty() || axes == 0) break;
+  }
+  if (best.empty() && axes > 0) return false;
+  g.role = best;
+  return bool(words_accumulated(g, w.stored));
+}
+
+}  // namespace tang::plan
