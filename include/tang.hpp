@@ -2,6 +2,7 @@
 #pragma once
 #include "tang/eval/oracle.hpp"
 #include "tang/ir/monoids.hpp"
+#include "tang/ir/recurrence.hpp"
 #include "tang/ir/surface.hpp"
 
 namespace tang {
@@ -14,6 +15,8 @@ using ir::Axis;
 using ir::axes;
 using ir::axis;
 using ir::Builder;
+using ir::Carried;
+using ir::carried;
 using ir::Coords;
 using ir::Extent;
 using ir::Format;
@@ -23,7 +26,10 @@ using ir::Index;
 using ir::MonoidSpec;
 using ir::online_softmax;
 using ir::Over;
+using ir::Recurred;
+using ir::Recurring;
 using ir::Scalar;
+using ir::Step;
 using ir::Tensor;
 using ir::welford;
 

@@ -60,7 +60,7 @@ struct Oracle::State {
   }
   static Array zeros(const ir::Graph& step, NodeId in) { return Array(bound(step.shape({in, 0})), step.type({in, 0})); }
 
-  // Reads a source through a view over (time, local axes) into the step's input; out of range is absent.
+  // Reads a source through a view over (time, local axes) into the step's input; out of range is a fault where it is used.
   static Array window(const Source& src, const std::vector<ir::Form>& view, Array like, int64_t t) {
     std::vector<int64_t> at(like.shape.size() + 1, 0);
     at[0] = t;
@@ -77,7 +77,7 @@ struct Oracle::State {
         inside &= x >= 0 && x < src.array->shape[d];
         from += x * src.strides[d];
       }
-      like.set(flat, inside ? src.array->at(from) : Value{like.type, expr::State::absent, 0, 0});
+      like.set(flat, inside ? src.array->at(from) : Value{like.type, expr::State::fault, 0, 0});
     }
     return like;
   }
@@ -114,8 +114,18 @@ struct Oracle::State {
     for (auto& s : r.states) feed.emplace(step[s.in].name, Array());
     for (auto& a : r.args) feed.emplace(step[a.in].name, Array());
     feed.emplace(step[r.time].name, Array());
-    Oracle inner(step, feed, options);
+    Options within = options;
+    within.numerics.clear();  // they name nodes of this graph, not of the step
+    Oracle inner(step, feed, within);
+    auto moves = [](const std::vector<ir::Form>& view) {
+      return std::any_of(view.begin(), view.end(), [](const ir::Form& f) { return f.axis(0) != 0; });
+    };
+    auto cut = [&](size_t a, int64_t t) {
+      inner.rebind(step[r.args[a].in].name, window(sources[a], r.args[a].view, zeros(step, r.args[a].in), t));
+    };
     const int64_t steps = r.steps.value();
+    for (size_t a = 0; a < r.args.size(); ++a)
+      if (!moves(r.args[a].view)) cut(a, 0);
     for (int64_t k = 0; k < steps; ++k) {
       const int64_t t = r.reverse ? steps - 1 - k : k;
       const bool live = std::any_of(r.live.begin(), r.live.end(), [&](const ir::Conj& c) {
@@ -125,7 +135,7 @@ struct Oracle::State {
       inner.rebind(step[r.time].name, indices({}, {t}));
       for (size_t s = 0; s < r.states.size(); ++s) inner.rebind(step[r.states[s].in].name, state[s]);
       for (size_t a = 0; a < r.args.size(); ++a)
-        inner.rebind(step[r.args[a].in].name, window(sources[a], r.args[a].view, zeros(step, r.args[a].in), t));
+        if (moves(r.args[a].view)) cut(a, t);
       for (size_t e = 0; e < r.emits.size(); ++e) emit(inner.port(r.emits[e].out), r.emits[e].view, t, out[e]);
       std::vector<Array> next;
       for (auto& s : r.states) next.push_back(inner.port(s.out));

@@ -33,12 +33,17 @@ const Extent& Builder::State::extent(int a, Where where) const {
 Form Builder::State::form(const Index& i, Where where) {
   Form f = constant(i.c);
   for (auto& [a, k] : i.axes) {
+    if (const auto now = clock_of(*this, a)) {
+      f = f + uniform(int(pool[now->id()].whole), k);
+      continue;
+    }
     axis_names.emplace(int(a.id), a.name);
     if (!axes.count(int(a.id)))
       if (auto e = declared_extent(a)) declare(a, *e, "its declaration", where, true);
     f = f + ir::axis(int(a.id), k);
   }
   for (auto& [s, k] : i.values) {
+    own(*self, s);
     const Term t = pool[s.id()];
     if (t.op == Op::arg) {
       f = f + uniform(int(t.whole), k);
@@ -134,13 +139,22 @@ double size(const Tensor& t, int dim) {
 }
 Scalar Tensor::at(const Coords& coords, Where where) const {
   checked(*this, coords, where);
+  if (Builder* step = step_around(*this)) {
+    const auto [near, rest] = brought(*step, *this, coords, where);
+    return near.at(rest, where);
+  }
   return builder->state().read(builder, port, forms(*this, coords, where), where);
 }
 Scalar Tensor::where_in_range(const Coords& coords, Where where) const {
   checked(*this, coords, where);
-  auto& s = builder->state();
+  Builder* step = step_around(*this);
+  Builder* b = step ? step : builder;
+  auto& s = b->state();
   const auto dims = shape();
-  const std::vector<Form> view = forms(*this, coords, where);
+  std::vector<Form> view;
+  if (!step) view = forms(*this, coords, where);
+  else
+    for (auto& i : coords) view.push_back(s.form(i, where));
   Conj c;
   for (size_t d = 0; d < view.size(); ++d) {
     const bool whole = view[d].is_pick() && s.axes.count(view[d].picked()) && s.axes.at(view[d].picked()).extent == dims[d];
@@ -148,8 +162,8 @@ Scalar Tensor::where_in_range(const Coords& coords, Where where) const {
     insert(c, view[d]);
     insert(c, constant(dims[d] - Extent(1)) - view[d]);
   }
-  const Scalar r = s.read(builder, port, view, where);
-  return c.empty() ? r : Scalar(builder, s.pool.make(Op::only, {s.guard({c}), r.id()}));
+  const Scalar r = step ? at(coords, where) : s.read(b, port, view, where);
+  return c.empty() ? r : Scalar(b, s.pool.make(Op::only, {s.guard({c}), r.id()}));
 }
 Scalar Tensor::at_or(const Scalar& pad, const Coords& coords, Where where) const {
   return or_else(where_in_range(coords, where), pad);
@@ -450,7 +464,10 @@ Tensor map_at(const std::vector<Axis>& points, const Coords& coords, const std::
 namespace {
 thread_local std::vector<Builder*> open_builders;
 }
-Builder::Builder() : state_(std::make_unique<State>()) { open_builders.push_back(this); }
+Builder::Builder() : state_(std::make_unique<State>()) {
+  state_->self = this;
+  open_builders.push_back(this);
+}
 Builder::~Builder() { open_builders.erase(std::find(open_builders.begin(), open_builders.end(), this)); }
 Builder* Builder::current() { return open_builders.empty() ? nullptr : open_builders.back(); }
 Pool& Builder::surface_pool() { return state_->pool; }

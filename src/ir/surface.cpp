@@ -44,7 +44,9 @@ std::optional<Extent> declared_extent(const Axis& a) {
 Type Scalar::type() const { return builder_ ? builder_->state().pool[id_].type : Type::real; }
 
 Id own(Builder& b, const Scalar& s) {
-  check(!s.builder() || s.builder() == &b, "scalars of two builders met");
+  if (s.builder() && s.builder() != &b)
+    throw Error({}, "values of two graphs meet in one expression", {{"a recurrence's step is a graph of its own", {}}},
+                "store the value with map(..) where it was computed, and read that tensor");
   return s.builder() ? s.id() : b.state().pool.literal(s.constant());
 }
 Id own_like(Builder& b, const Scalar& s, Type type) {
