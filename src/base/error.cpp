@@ -5,14 +5,14 @@ namespace tang {
 namespace {
 std::string message(const Where& where, const std::string& headline, const std::vector<Note>& facts,
                     const std::string& fix) {
-  std::string out = where.line ? text(where) + ": " + headline : headline;
-  for (auto& f : facts) out += "\n    " + f.text + (f.where.line ? "  at " + text(f.where) : "");
+  std::string out = where.line ? place(where) + ": " + headline : headline;
+  for (auto& f : facts) out += "\n    " + f.text + (f.where.line ? "  at " + place(f.where) : "");
   if (!fix.empty()) out += "\n  fix: " + fix;
   return out;
 }
 }  // namespace
 
-std::string text(const Where& where) {
+std::string place(const Where& where) {
   std::string file = where.file;
   file = file.substr(file.rfind('/') + 1);
   std::string out = file + ":" + std::to_string(where.line);
@@ -27,7 +27,7 @@ Error::Error(Where where, std::string headline, std::vector<Note> facts, std::st
       fix_(std::move(fix)) {}
 
 void bug(const char* file, int line, const std::string& what) {
-  throw Bug(text(Where{file, line, 0, 0}) + ": internal error: " + what);
+  throw Bug(place(Where{file, line, 0, 0}) + ": internal error: " + what);
 }
 
 }  // namespace tang

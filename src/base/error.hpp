@@ -16,7 +16,7 @@ struct Where {
   int length = 0;
   static constexpr Where here(const char* f = __builtin_FILE(), int l = __builtin_LINE()) { return {f, l, 0, 0}; }
 };
-std::string text(const Where& where);  // "attn.cpp:12" or "attn.tang:7:20"; the folder is left out
+std::string place(const Where& where);  // "attn.cpp:12" or "attn.tang:7:20"; the folder is left out
 
 struct Note {
   std::string text;
