@@ -328,7 +328,7 @@ struct Closer {
       for (Id r : expr::subterms(s.pool, root, Op::arg)) {
         auto it = s.hiding.find(s.reads[size_t(s.pool[r].whole)].from);
         if (it == s.hiding.end() || covered.count(r)) continue;
-        s.warnings.push_back(place(it->second.second) + ": warning: this fold is the identity, not absent, where its guard " + it->second.first +
+        s.warnings.push_back(tang::place(it->second.second) + ": warning: this fold is the identity, not absent, where its guard " + it->second.first +
                              " fails, and its value is used without a mask\n  fix: masked(" + it->second.first + ", sum(..)) around the fold");
         s.hiding.erase(it);
       }
