@@ -1,0 +1,140 @@
+#include "tang/kernel/machine.hpp"
+
+#include <cmath>
+#include <limits>
+
+namespace tang::kernel {
+
+namespace {
+// A value no kernel may see: loops that take it as a bound do not run.
+constexpr double poison_real = std::numeric_limits<double>::quiet_NaN();
+constexpr int64_t poison_whole = -0x5a5a5a5a;
+
+int64_t wrapped(int64_t v, Format f) {
+  switch (f) {
+    case Format::i32: return int32_t(uint32_t(uint64_t(v)));
+    case Format::i16: return int16_t(uint16_t(uint64_t(v)));
+    case Format::i8: return int8_t(uint8_t(uint64_t(v)));
+    case Format::u32: return int64_t(uint32_t(uint64_t(v)));
+    case Format::u16: return int64_t(uint16_t(uint64_t(v)));
+    case Format::u8: return int64_t(uint8_t(uint64_t(v)));
+    case Format::boolean: return v != 0;
+    default: return v;
+  }
+}
+}  // namespace
+
+Machine::Machine(const Kernel& k, std::vector<Buffer>& globals, const Options& o)
+    : kernel(k), options(o), round(o.rounded ? k.compute : Format::f64), counts_(k.memories.size()) {
+  size_t arg = 0;
+  for (auto& m : k.memories) {
+    Store s;
+    const size_t size = size_t(m.size());
+    s.tile = m.home != Home::global;
+    s.format = m.format;
+    s.real = expr::type_of(m.format) == Type::real;
+    if (s.tile) {
+      (s.real ? s.own_r.resize(size) : s.own_i.resize(size));
+      s.written.resize(size);
+    } else {
+      check(arg < globals.size(), "simulate: a buffer for every global memory");
+      Buffer& b = globals[arg++];
+      check((s.real ? b.r.size() : b.i.size()) >= size, "simulate: the buffer of " + m.name + " is too small");
+      s.r = b.r.data();
+      s.i = b.i.data();
+      s.readable = m.access != Access::write;
+      s.writable = m.access != Access::read;
+      if (s.writable) {
+        s.writer.resize(size);
+        s.reader.resize(size);
+      }
+    }
+    stores_.push_back(std::move(s));
+  }
+  for (auto& s : stores_)
+    if (s.tile) {
+      s.r = s.own_r.data();
+      s.i = s.own_i.data();
+    }
+}
+void Machine::enter(int64_t workgroup) {
+  workgroup_ = workgroup + 1;
+  for (auto& s : stores_) std::fill(s.written.begin(), s.written.end(), uint8_t(0));
+}
+Machine::Trouble Machine::load(int memory, const int64_t* at, Mask mask, int n, Reg& into) {
+  Store& s = stores_[size_t(memory)];
+  Trouble t;
+  counts_[size_t(memory)].loads += __builtin_popcountll(mask);
+  if (s.real) each(mask, n, [&](int l) { into.r[l] = s.r[at[l]]; });
+  else each(mask, n, [&](int l) { into.i[l] = s.i[at[l]]; });
+  if (s.tile) {
+    each(mask, n, [&](int l) {
+      if (s.written[size_t(at[l])]) return;
+      t.unwritten |= Mask(1) << l;
+      into.r[l] = poison_real;
+      into.i[l] = poison_whole;
+    });
+  } else if (s.writable) {
+    if (!s.readable) t.forbidden = mask;
+    each(mask, n, [&](int l) {
+      int64_t &w = s.writer[size_t(at[l])], &r = s.reader[size_t(at[l])];
+      if (w && w != workgroup_) t.race |= Mask(1) << l;
+      r = r && r != workgroup_ ? -1 : workgroup_;
+    });
+  }
+  return t;
+}
+Machine::Trouble Machine::store(int memory, const int64_t* at, Mask mask, int n, const Reg& from) {
+  Store& s = stores_[size_t(memory)];
+  Trouble t;
+  counts_[size_t(memory)].stores += __builtin_popcountll(mask);
+  if (!s.writable) {
+    t.forbidden = mask;
+    return t;
+  }
+  if (!s.real) each(mask, n, [&](int l) { s.i[at[l]] = wrapped(from.i[l], s.format); });
+  else if (s.format == Format::f64) each(mask, n, [&](int l) { s.r[at[l]] = from.r[l]; });
+  else if (s.format == Format::f32) each(mask, n, [&](int l) { s.r[at[l]] = double(float(from.r[l])); });
+  else each(mask, n, [&](int l) { s.r[at[l]] = expr::rounded(from.r[l], s.format); });
+  if (s.tile)
+    each(mask, n, [&](int l) { s.written[size_t(at[l])] = 1; });
+  else
+    each(mask, n, [&](int l) {
+      int64_t &w = s.writer[size_t(at[l])], &r = s.reader[size_t(at[l])];
+      if ((w && w != workgroup_) || (r && r != workgroup_)) t.race |= Mask(1) << l;
+      w = w && w != workgroup_ ? -1 : workgroup_;
+    });
+  return t;
+}
+void Machine::report(Fault::Kind kind, int statement, int memory, const std::function<std::string()>& text) {
+  auto [it, fresh] = seen_.emplace(std::make_tuple(kind, statement, memory), faults_.size());
+  if (fresh) faults_.push_back({kind, text(), 1});
+  else ++faults_[it->second].count;
+}
+Outcome Machine::outcome() {
+  Outcome o;
+  o.faults = faults_;
+  o.memory = counts_;
+  o.steps = steps;
+  for (size_t m = 0; m < counts_.size(); ++m) {
+    Counts& c = o.at[size_t(kernel.memories[m].home)];
+    c.loads += counts_[m].loads;
+    c.stores += counts_[m].stores;
+    int64_t touched = 0;
+    for (int64_t w : stores_[m].writer) touched += w != 0;
+    o.written.push_back(touched);
+  }
+  return o;
+}
+const char* word(Fault::Kind k) {
+  static constexpr const char* words[] = {"outside", "unwritten", "race", "forbidden", "tail", "endless"};
+  return words[size_t(k)];
+}
+std::string text(const Outcome& o) {
+  std::string out;
+  for (auto& f : o.faults)
+    out += std::string(word(f.kind)) + ": " + f.text + (f.count > 1 ? " (" + std::to_string(f.count) + " times)" : "") + "\n";
+  return out;
+}
+
+}  // namespace tang::kernel

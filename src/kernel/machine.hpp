@@ -1,0 +1,52 @@
+// The memories of a simulated device: contents, poison, who touched what, and what went wrong.
+#pragma once
+#include <functional>
+#include <map>
+#include <tuple>
+
+#include "tang/kernel/lanes.hpp"
+#include "tang/kernel/simulate.hpp"
+
+namespace tang::kernel {
+
+class Machine {
+ public:
+  Machine(const Kernel& k, std::vector<Buffer>& globals, const Options& options);
+
+  void enter(int64_t workgroup);  // its tiles are poison
+  struct Trouble {
+    Mask unwritten = 0, race = 0, forbidden = 0;
+    explicit operator bool() const { return unwritten | race | forbidden; }
+  };
+  // The lanes of `mask` of one memory at addresses that lie inside it.
+  Trouble load(int memory, const int64_t* at, Mask mask, int n, Reg& into);
+  Trouble store(int memory, const int64_t* at, Mask mask, int n, const Reg& from);
+  void count_loads(int memory, int64_t n) { counts_[size_t(memory)].loads += n; }
+
+  void report(Fault::Kind kind, int statement, int memory, const std::function<std::string()>& text);
+  Outcome outcome();
+
+  const Kernel& kernel;
+  const Options& options;
+  const Format round;  // of operations
+  int64_t steps = 0;
+
+ private:
+  struct Store {
+    double* r = nullptr;
+    int64_t* i = nullptr;
+    std::vector<double> own_r;  // of a tile
+    std::vector<int64_t> own_i;
+    std::vector<uint8_t> written;
+    std::vector<int64_t> writer, reader;  // of a global that is written: workgroup + 1, 0 nobody, -1 several
+    bool tile = false, real = false, readable = true, writable = true;
+    Format format = Format::f32;
+  };
+  std::vector<Store> stores_;
+  std::vector<Counts> counts_;
+  std::vector<Fault> faults_;
+  std::map<std::tuple<Fault::Kind, int, int>, size_t> seen_;
+  int64_t workgroup_ = 0;
+};
+
+}  // namespace tang::kernel
