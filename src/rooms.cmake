@@ -12,3 +12,4 @@ tang_room(rewrite  USES ir)            # one file a rule, each with its law; the
 tang_room(schedule USES ir target)     # schedules as plain data; legality; the automatic rules
 tang_room(plan     USES schedule)      # groups, roles, flush, placement, buffers, donation
 tang_room(models   FOLDER models USES eval)  # builders: clients of tang.hpp only
+tang_room(lower    USES plan kernel)   # plan -> kernel IR (point, fold, tile, recur, stage)

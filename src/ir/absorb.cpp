@@ -141,7 +141,7 @@ struct Decision {
         if (!expr::finite(p, at)) return Refusal{who + "act is not finite: " + p.print(at)};
       }
       plan.added.push_back(c);
-      plan.act[c] = a;
+      plan.act[c] = *dx;  // as written: the normal form would distribute exp2's argument and lose digits
     }
     if (plan.added.empty()) return Refusal{"nothing is added: it is its own base"};
     return plan;

@@ -1,0 +1,143 @@
+#include "tang/lower/body.hpp"
+
+#include <algorithm>
+
+#include "tang/expr/absence.hpp"
+
+namespace tang::lower {
+
+using expr::Op;
+using expr::Term;
+using expr::Type;
+
+expr::Id index_value(kernel::Pool& p, const Affine& a) {
+  std::optional<expr::Id> out;
+  auto grow = [&](expr::Id x) { out = out ? p.make(Op::add, {*out, x}) : x; };
+  for (auto& [v, k] : a.terms) {
+    const expr::Id leaf = p.leaf(Op::coord, Type::index, v);
+    grow(k == 1 ? leaf : p.make(Op::mul, {p.literal(expr::whole(k)), leaf}));
+  }
+  if (a.c || !out) grow(p.literal(expr::whole(a.c)));
+  return *out;
+}
+
+std::set<int> axes_of(const ir::Comp& n, const ir::Form& f) {
+  std::set<int> out;
+  for (auto& t : f.axes) out.insert(t.first);
+  for (auto& t : f.args)
+    for (auto& v : n.args[size_t(t.first)].view) {
+      const std::set<int> more = axes_of(n, v);
+      out.insert(more.begin(), more.end());
+    }
+  return out;
+}
+std::set<int> axes_of(const ir::Graph& g, const ir::Comp& n, ir::Id e) {
+  std::set<int> out;
+  auto add = [&](const ir::Form& f) {
+    const std::set<int> more = axes_of(n, f);
+    out.insert(more.begin(), more.end());
+  };
+  for (ir::Id x : expr::schedule(g.pool, {e})) {
+    const Term& t = g.pool[x];
+    if (t.op == Op::coord) out.insert(int(t.whole));
+    if (t.op == Op::arg)
+      for (auto& f : n.args[size_t(t.whole)].view) add(f);
+    if (t.op == Op::holds)
+      for (auto& piece : n.guards[size_t(t.whole)])
+        for (auto& f : piece) add(f);
+  }
+  return out;
+}
+
+Body::Body(kernel::Kernel& k, ir::Graph& g, const ir::Comp& node, std::vector<Affine> axis, Homes homes)
+    : k_(k), g_(g), node_(node), axis_(std::move(axis)), homes_(std::move(homes)) {}
+
+Coordinate Body::coordinate(const ir::Form& f) {
+  Coordinate c{kernel::constant(f.c.value()), {}};
+  for (auto& [a, x] : f.axes) c.affine = c.affine + x * axis_[size_t(a)];
+  for (auto& [a, x] : f.args) c.refs.emplace_back(ref(a), x);
+  return c;
+}
+kernel::Bounds Body::bounds(const ir::Conj& conj) {
+  kernel::Bounds out;
+  for (auto& f : conj) out.push_back(coordinate(f));
+  return out;
+}
+std::vector<kernel::Bounds> Body::pieces(const ir::Domain& d) {
+  std::vector<kernel::Bounds> out;
+  for (auto& c : d) out.push_back(bounds(c));
+  return out;
+}
+int Body::ref(int arg) {
+  if (auto it = refs_.find(arg); it != refs_.end()) return it->second;
+  const ir::Arg& a = node_.args[size_t(arg)];
+  const Home home = homes_(a.from);
+  Ref r{home.memory, {}, false};
+  const auto extents = node_.extents();
+  const auto shape = g_.shape(a.from);
+  for (size_t d = 0; d < a.view.size(); ++d) {
+    Coordinate c = coordinate(a.view[d]);
+    if (!home.base.empty()) c.affine = c.affine - home.base[d];
+    r.index.push_back(std::move(c));
+    const auto [lo, hi] = ir::range(a.view[d], extents, {});
+    if (!home.is_tile && (lo < 0 || hi >= shape[d].value())) r.checked = true;
+  }
+  out.refs.push_back(std::move(r));
+  return refs_[arg] = int(out.refs.size()) - 1;
+}
+expr::Id Body::leaf(const Ref& r, Type type) {
+  out.refs.push_back(r);
+  return k_.pool->leaf(Op::arg, type, int64_t(out.refs.size()) - 1);
+}
+expr::Id Body::value(ir::Id e) {
+  kernel::Pool& p = *k_.pool;
+  for (ir::Id x : expr::schedule(g_.pool, {e})) {
+    if (memo_.count(x)) continue;
+    const Term t = g_.pool[x];
+    auto at = [&](size_t k) { return memo_.at(t.args[k]); };
+    expr::Id made;
+    switch (t.op) {
+      case Op::literal: made = p.literal(expr::Value{t.type, expr::State::present, t.r, t.whole}); break;
+      case Op::coord: made = index_value(p, axis_[size_t(t.whole)]); break;
+      case Op::arg: made = p.leaf(Op::arg, t.type, ref(int(t.whole))); break;
+      case Op::holds: {
+        auto it = guards_.find(int(t.whole));
+        if (it == guards_.end()) {
+          std::vector<kernel::Bounds> g = pieces(node_.guards[size_t(t.whole)]);
+          out.guards.push_back(std::move(g));
+          it = guards_.emplace(int(t.whole), int(out.guards.size()) - 1).first;
+        }
+        made = p.leaf(Op::holds, Type::boolean, it->second);
+        break;
+      }
+      case Op::only: made = at(1); break;  // its condition is taken by the or_else above it, or by `when`
+      case Op::or_else: {
+        const Term inner = g_.pool[t.args[0]];
+        made = inner.op == Op::only ? p.make(Op::select, {memo_.at(inner.args[0]), at(0), at(1)}) : at(0);
+        break;
+      }
+      default: {
+        std::vector<expr::Id> a;
+        for (int k = 0; k < t.arity(); ++k) a.push_back(at(size_t(k)));
+        made = p.make(t.op, a);
+      }
+    }
+    memo_[x] = made;
+  }
+  return memo_.at(e);
+}
+void Body::add(const std::vector<ir::Id>& lifts) {
+  kernel::Pool& p = *k_.pool;
+  ir::Pool& pool = g_.pool;
+  ir::Id when = expr::yes(pool);
+  for (ir::Id e : lifts) {
+    const expr::Present x = expr::present(pool, e);
+    when = expr::both(pool, when, x.when);
+    out.values.push_back(value(x.value));
+  }
+  if (when == expr::yes(pool)) return;
+  const expr::Id condition = value(when);
+  out.when = out.when ? p.make(Op::both, {*out.when, condition}) : condition;
+}
+
+}  // namespace tang::lower

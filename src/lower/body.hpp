@@ -1,0 +1,56 @@
+// Bodies, views and guards of one comprehension, translated to a place in a kernel.
+#pragma once
+#include <functional>
+#include <map>
+
+#include "tang/ir/graph.hpp"
+#include "tang/kernel/kernel.hpp"
+
+namespace tang::lower {
+
+using ir::Port;
+using kernel::Affine;
+using kernel::Coordinate;
+using kernel::Ref;
+
+// Where the values of a port are inside a kernel. Index of dimension d: coordinate d - base[d].
+struct Home {
+  int memory = -1;
+  std::vector<Affine> base;  // empty: zero
+  bool is_tile = false;
+};
+// Answers where a port lives; adds a global memory the first time one is asked for.
+using Homes = std::function<Home(Port)>;
+
+class Body {
+ public:
+  // `axis[a]` is the global coordinate of the node's axis a.
+  Body(kernel::Kernel& k, ir::Graph& g, const ir::Comp& node, std::vector<Affine> axis, Homes homes);
+  kernel::Body out;                       // values, refs and guards collected so far
+
+  expr::Id value(ir::Id e);               // total: absence became select, see present_value
+  // The body's value and, if it can be absent for a reason that is no bound, the condition.
+  void add(const std::vector<ir::Id>& lifts);
+  Coordinate coordinate(const ir::Form& f);
+  kernel::Bounds bounds(const ir::Conj& c);
+  std::vector<kernel::Bounds> pieces(const ir::Domain& d);
+  int ref(int arg);                       // index into out.refs
+  // A reference that is not a read of the node (a state tile); returns the leaf.
+  expr::Id leaf(const Ref& r, expr::Type type);
+
+ private:
+  kernel::Kernel& k_;
+  ir::Graph& g_;  // its pool grows by terms that split absence from value
+  const ir::Comp& node_;
+  std::vector<Affine> axis_;
+  Homes homes_;
+  std::map<int, int> refs_;
+  std::map<int, int> guards_;
+  std::unordered_map<ir::Id, expr::Id> memo_;
+};
+// The axes (of the node) that a term depends on.
+std::set<int> axes_of(const ir::Graph& g, const ir::Comp& n, ir::Id e);
+std::set<int> axes_of(const ir::Comp& n, const ir::Form& f);
+expr::Id index_value(kernel::Pool& p, const Affine& a);
+
+}  // namespace tang::lower

@@ -1,0 +1,311 @@
+#include "tang/lower/choose.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "tang/expr/absence.hpp"
+#include "tang/expr/simplify.hpp"
+#include "tang/lower/body.hpp"
+
+namespace tang::lower {
+
+using ir::Comp;
+using ir::Id;
+using plan::Group;
+using plan::Role;
+
+namespace {
+
+constexpr int64_t narrow = 4;  // fewer rows than this are folded row by row: a register block would be mostly padding
+
+struct Chooser {
+  ir::Graph& g;
+  const Group& group;
+  const schedule::Schedule& s;
+  const target::Target& t;
+  Choice out = {};
+  std::vector<char> is_m = std::vector<char>(group.extent.size(), 0), is_n = is_m, is_k = is_m;
+
+  const Comp& comp(ir::NodeId id) const { return *g[id].comp(); }
+  std::set<int> long_points(const Comp& n) const {
+    std::set<int> out_;
+    for (size_t a = 0; a < n.points.size(); ++a)
+      if (n.points[a].value() > 1) out_.insert(int(a));
+    return out_;
+  }
+  // Classifies a sum of `lift` over the node's folds; `base_axes`: axes of the act factor, empty without a base.
+  Result<Contraction> classify(const Comp& n, size_t component, const std::vector<int>& core, const std::set<int>& base_axes) {
+    Contraction c;
+    const Id value = expr::present(g.pool, n.lift[component]).value;
+    c.factors = expr::factors(g.pool, value);
+    std::vector<Factor> factors;
+    for (size_t f = 0; f < c.factors.size(); ++f) factors.push_back({int(f), axes_of(g, n, c.factors[f])});
+    if (!base_axes.empty()) factors.push_back({-1, base_axes});
+    std::set<int> folds, points = long_points(n);
+    for (size_t f = 0; f < n.folds.size(); ++f) folds.insert(int(n.points.size() + f));
+    if (folds.empty()) return Refusal{"it folds one term"};
+    for (int a : std::set<int>(points))
+      if (std::find(n.outs[component].axes.begin(), n.outs[component].axes.end(), a) == n.outs[component].axes.end()) points.erase(a);
+    // Batch axes: points of every factor that has points.
+    std::set<int> batch = points;
+    for (auto& f : factors) {
+      std::set<int> mine, both;
+      for (int a : f.axes)
+        if (points.count(a)) mine.insert(a);
+      if (mine.empty()) continue;
+      std::set_intersection(batch.begin(), batch.end(), mine.begin(), mine.end(), std::inserter(both, both.begin()));
+      batch = both;
+    }
+    for (int a : batch) points.erase(a);
+    int last = -1;
+    for (int a : n.outs[component].axes)
+      if (points.count(a)) last = a;
+    if (last < 0) return Refusal{"no axis of its own on either side"};
+    auto sides = split_factors(factors, points, folds, last);
+    if (!sides) return Refusal{sides.why()};
+    c.sides = *sides;
+    // The weight of a base is a tile of its own over (rows, terms): it stands alone on the rows' side.
+    if (!base_axes.empty() && (c.sides.a != std::vector<int>{-1} || c.sides.k.size() != 1)) return Refusal{"the base's weight does not stand alone"};
+    c.batch.assign(batch.begin(), batch.end());
+    // One axis a side is blocked; the others are one element wide, so they must be axes of the group's grid.
+    auto keep_one = [&](std::vector<int>& side, int keep) -> bool {
+      for (int a : side) {
+        if (a == keep) continue;
+        if (core[size_t(a)] < 0 || group.role[size_t(core[size_t(a)])] != Role::grid) return false;
+        c.batch.push_back(a);
+      }
+      side = {keep};
+      return true;
+    };
+    int widest = c.sides.m[0];
+    for (int a : c.sides.m)
+      if (n.extent(a).value() > n.extent(widest).value()) widest = a;
+    if (!keep_one(c.sides.m, widest) || !keep_one(c.sides.n, last)) return Refusal{"a side has several private axes"};
+    for (int a : c.batch)
+      if (core[size_t(a)] < 0) return Refusal{"a batch axis is private"};
+    if (n.extent(widest).value() < narrow) return Refusal{"too few rows for a register block"};
+    // A bound that reads both sides masks single products: no operand can carry it.
+    if (base_axes.empty())
+      for (auto& piece : n.domain)
+        for (auto& f : piece) {
+          const std::set<int> axes = axes_of(n, f);
+          if (axes.count(widest) && axes.count(last)) return Refusal{"its domain ties rows to columns"};
+        }
+    if (n.domain.size() > 1 && base_axes.empty()) return Refusal{"its domain is a union"};
+    if (base_axes.empty() && expr::present(g.pool, n.lift[component]).when != expr::yes(g.pool)) return Refusal{"a data predicate"};
+    return c;
+  }
+  void mark(const Contraction& c, const std::vector<int>& core) {
+    auto put = [&](std::vector<char>& to, int a) {
+      if (core[size_t(a)] >= 0) to[size_t(core[size_t(a)])] = 1;
+    };
+    for (int a : c.sides.m) put(is_m, a);
+    for (int a : c.sides.n) put(is_n, a);
+    for (int a : c.sides.k) put(is_k, a);
+  }
+  MemberForm form(const plan::Member& m) {
+    MemberForm f;
+    const Comp& n = comp(m.node);
+    if (!n.monoid) return f;
+    f.kind = MemberForm::fold;
+    auto absorb = ir::absorbing(g.pool, *n.monoid);
+    if (!absorb) return f;
+    std::set<int> base_axes;
+    for (int b : absorb->base) {
+      const std::set<int> more = axes_of(g, n, n.lift[size_t(b)]);
+      base_axes.insert(more.begin(), more.end());
+    }
+    for (int a : absorb->base)
+      for (int x : n.outs[size_t(a)].axes) base_axes.insert(x);
+    for (int c : absorb->added)
+      if (auto k = classify(n, size_t(c), m.axis, base_axes)) f.contractions.emplace(c, *k);
+    // A plain sum that does not contract is better off in registers; a base needs the absorbing form to fold by chunks.
+    if (absorb->base.empty() && f.contractions.size() != absorb->added.size()) f.contractions.clear();
+    if (absorb->base.empty() && f.contractions.empty()) return f;
+    f.kind = MemberForm::chunked;
+    f.absorb = *absorb;
+    return f;
+  }
+  int64_t blocks(size_t a, int64_t tile) const { return (group.extent[a] + tile - 1) / tile; }
+
+  // Blocks of a group with contractions: rows x columns x depth that fit the fast memory, enough blocks for the workers.
+  void contraction_tiles() {
+    out.rows = t.vector_registers >= 32 ? 12 : 6;
+    out.vectors = 2;
+    const int64_t nr = out.columns();
+    for (size_t a = 0; a < group.extent.size(); ++a) {
+      const int64_t e = group.extent[a];
+      int64_t tile = 1;
+      if (group.role[a] == Role::grid) {
+        if (is_m[a]) tile = std::min(round_to(e, unit(a)), round_to(96, unit(a)));
+        else if (is_n[a]) tile = std::min(round_to(e, nr), int64_t(1024) / nr * nr);
+      } else if (is_n[a] || is_m[a]) {
+        tile = std::min(round_to(e, unit(a)), std::max(unit(a), int64_t(128) / unit(a) * unit(a)));
+      } else if (is_k[a]) {
+        tile = e <= 512 ? e : 384;
+      } else {
+        tile = std::min<int64_t>(e, 512);
+      }
+      out.tile.push_back(std::max<int64_t>(1, tile));
+    }
+    // Enough workgroups for every worker, evenly: halve the rows, then the columns.
+    auto total = [&] {
+      int64_t n = 1;
+      for (size_t a = 0; a < group.extent.size(); ++a)
+        if (group.role[a] == Role::grid) n *= blocks(a, out.tile[a]);
+      return n;
+    };
+    for (size_t a = 0; a < group.extent.size(); ++a) {
+      if (group.role[a] != Role::grid || !(is_n[a] && !is_m[a])) continue;
+      while (total() < 2 * t.workers && out.tile[a] > nr) out.tile[a] = round_to((out.tile[a] + 1) / 2, nr);
+    }
+    for (size_t a = 0; a < group.extent.size(); ++a) {
+      if (group.role[a] != Role::grid || !is_m[a]) continue;
+      while (total() < 2 * t.workers && out.tile[a] > 2 * unit(a)) out.tile[a] = round_to((out.tile[a] + 1) / 2, unit(a));
+      // The same number of blocks, of even size.
+      const int64_t n = blocks(a, out.tile[a]);
+      if (n) out.tile[a] = round_to((group.extent[a] + n - 1) / n, unit(a));
+    }
+  }
+  // A block of rows is whole register blocks; a block of columns whole panels.
+  int64_t unit(size_t a) const {
+    return is_m[a] && is_n[a] ? std::lcm(int64_t(out.rows), out.columns()) : is_m[a] ? out.rows : out.columns();
+  }
+  static int64_t round_to(int64_t v, int64_t to) { return (v + to - 1) / to * to; }
+
+  // Which axis of the node its reads and results are contiguous along: the elements that move with stride 1, less
+  // those that move with a larger stride.
+  int vector_axis(const Comp& n, bool with_outputs) const {
+    std::vector<int64_t> score(size_t(n.axis_count()), 0);
+    for (auto& a : n.args) {
+      if (a.view.empty()) continue;
+      const auto shape = g.shape(a.from);
+      int64_t volume = 1, stride = 1;
+      for (auto& e : shape) volume *= e.value();
+      std::vector<int64_t> strides(shape.size(), 1);
+      for (size_t d = shape.size(); d-- > 0;) {
+        strides[d] = stride;
+        stride *= std::max<int64_t>(1, shape[d].value());
+      }
+      std::vector<int64_t> by_axis(size_t(n.axis_count()), 0);
+      for (size_t d = 0; d < a.view.size(); ++d)
+        for (auto& [x, k] : a.view[d].axes) by_axis[size_t(x)] += k * strides[d];
+      for (size_t x = 0; x < by_axis.size(); ++x) score[x] += by_axis[x] == 1 ? volume : by_axis[x] ? -volume : 0;
+    }
+    if (with_outputs)
+      for (auto& o : n.outs)
+        if (o.view.empty() && !o.axes.empty()) {
+          int64_t volume = 1;
+          for (int a : o.axes) volume *= n.points[size_t(a)].value();
+          score[size_t(o.axes.back())] += volume;
+        }
+    int best = -1;
+    for (int a = n.axis_count(); a-- > 0;)
+      if (n.extent(a).value() > 1 && (best < 0 || score[size_t(a)] > score[size_t(best)])) best = a;
+    return best;
+  }
+  void plain_tiles() {
+    out.tile.assign(group.extent.size(), 1);
+    if (group.members.empty()) return;
+    const plan::Member& m = group.members[0];
+    const Comp& n = comp(m.node);
+    const bool base = out.members[0].kind == MemberForm::chunked;
+    for (int a = 0; a < n.axis_count(); ++a) {  // folds whole in a block, or by chunks of the base
+      const int c = m.axis[size_t(a)];
+      if (c >= 0 && group.role[size_t(c)] == Role::looped) {
+        const bool innermost = a + 1 == n.axis_count();
+        out.tile[size_t(c)] = base && innermost ? std::min<int64_t>(group.extent[size_t(c)], 2048) : base ? 1 : group.extent[size_t(c)];
+      }
+    }
+    int64_t work = 1;
+    for (auto& f : n.folds) work *= std::max<int64_t>(1, f.value());
+    const int v = out.vector = vector_axis(n, true);
+    // Points: from the vector axis outwards until a block is worth a call.
+    std::vector<int> order;
+    if (v >= 0 && size_t(v) < n.points.size()) order.push_back(v);
+    for (int a = int(n.points.size()); a-- > 0;)
+      if (a != v) order.push_back(a);
+    const bool rows = !(v >= 0 && size_t(v) < n.points.size());
+    int64_t budget = n.monoid ? std::max<int64_t>(rows ? 4 : 4 * t.lanes, 8192 / std::max<int64_t>(1, work)) : 8192;
+    for (int a : order) {
+      const int c = m.axis[size_t(a)];
+      if (c < 0 || group.role[size_t(c)] != Role::grid) continue;
+      const int64_t e = group.extent[size_t(c)];
+      const int64_t tile = std::max<int64_t>(1, std::min(e, budget));
+      out.tile[size_t(c)] = tile;
+      budget /= tile;
+      if (tile < e) break;
+    }
+    // Every worker gets some: shrink the outermost blocked axis.
+    for (size_t c = 0; c < group.extent.size(); ++c) {
+      if (group.role[c] != Role::grid || out.tile[c] == 1) continue;
+      int64_t total = 1;
+      for (size_t x = 0; x < group.extent.size(); ++x)
+        if (group.role[x] == Role::grid) total *= blocks(x, out.tile[x]);
+      int64_t points = 1;
+      for (auto& e : n.points) points *= std::max<int64_t>(1, e.value());
+      if (points * work < 16384) break;  // too small to share
+      const int64_t want = 2 * t.workers;
+      if (total < want) out.tile[c] = std::max<int64_t>(1, (out.tile[c] * total + want - 1) / want);
+      break;
+    }
+  }
+  const schedule::GroupFields* fields() const {
+    for (auto& m : group.members) {
+      auto it = s.groups.find(g.label({m.node, 0}));
+      if (it != s.groups.end()) return &it->second;
+    }
+    return nullptr;
+  }
+  Choice run() {
+    out.lanes = t.lanes;
+    bool contracts = false;
+    for (auto& x : group.shared) {
+      auto c = classify(comp(x.node), 0, full_axes(x), {});
+      out.shared.push_back(c ? std::optional(*c) : std::nullopt);
+      if (c) mark(*c, full_axes(x));
+      contracts |= bool(c);
+    }
+    for (auto& m : group.members) {
+      out.members.push_back(form(m));
+      for (auto& [component, c] : out.members.back().contractions) {
+        mark(c, m.axis);
+        contracts = true;
+      }
+    }
+    if (contracts) contraction_tiles();
+    else if (group.shared.empty()) plain_tiles();
+    else contraction_tiles();
+    if (const schedule::GroupFields* f = fields()) {
+      for (auto& [a, tile] : f->tile)
+        if (a >= 0 && size_t(a) < out.tile.size()) out.tile[size_t(a)] = std::max<int64_t>(1, tile);
+      if (f->rows) out.rows = *f->rows;
+      if (f->vectors) out.vectors = *f->vectors;
+      if (f->ways) out.ways = *f->ways;
+      out.pack_b = f->pack_b;
+    }
+    for (size_t a = 0; a < out.tile.size(); ++a) out.text += (a ? "x" : "tile ") + std::to_string(out.tile[a]);
+    if (contracts) out.text += " block " + std::to_string(out.rows) + "x" + std::to_string(out.columns());
+    return out;
+  }
+  // A shared subterm's folds are private.
+  std::vector<int> full_axes(const plan::Shared& x) const {
+    std::vector<int> axes = x.axis;
+    axes.resize(size_t(comp(x.node).axis_count()), -1);
+    return axes;
+  }
+};
+
+}  // namespace
+
+Choice choose(ir::Graph& g, const Group& group, const schedule::Schedule& s, const target::Target& t) {
+  return Chooser{g, group, s, t}.run();
+}
+int pipeline_axis(const Group& group, const Choice& c) {
+  int out = -1;
+  for (size_t a = 0; a < group.extent.size(); ++a)
+    if (group.role[a] == Role::looped && c.tile[a] < group.extent[a]) out = int(a);
+  return out;
+}
+
+}  // namespace tang::lower

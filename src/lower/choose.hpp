@@ -1,0 +1,36 @@
+// Which form each part of a group takes, and the sizes of its blocks: rules on shapes and the target's data only.
+#pragma once
+#include "tang/ir/absorb.hpp"
+#include "tang/lower/split.hpp"
+#include "tang/plan/plan.hpp"
+
+namespace tang::lower {
+
+// A sum that becomes a Contract: the node's axes by role; `batch` axes are one element wide.
+struct Contraction {
+  Sides sides;                       // factor ids index `factors`
+  std::vector<ir::Id> factors;       // of the component's lift, as written; the act of a base is factor -1
+  std::vector<int> batch;
+};
+struct MemberForm {
+  enum Kind : uint8_t { map, fold, chunked } kind = map;
+  ir::Absorb absorb;                                 // of a chunked fold: fold the base, rescale, add
+  std::map<int, Contraction> contractions;           // component -> how it contracts; missing: a plain fold
+};
+struct Choice {
+  std::vector<int64_t> tile;                         // core axis -> elements a block
+  std::vector<MemberForm> members;                   // one a member
+  std::vector<std::optional<Contraction>> shared;    // one a shared subterm; none: a plain fold
+  int lanes = 1, rows = 1, vectors = 1;              // of a contraction's register block
+  std::optional<schedule::Pack> pack_b;
+  int ways = 4;
+  int vector = -1;                                   // of a group without contractions: the first member's vector axis
+  std::string text;                                  // for people
+  int64_t columns() const { return int64_t(lanes) * vectors; }
+};
+Choice choose(ir::Graph& g, const plan::Group& group, const schedule::Schedule& s, const target::Target& t);
+
+// The one looped core axis of the group's pipeline, or -1: every looped axis is whole in a block.
+int pipeline_axis(const plan::Group& group, const Choice& c);
+
+}  // namespace tang::lower

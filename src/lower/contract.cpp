@@ -1,0 +1,283 @@
+// Contractions: the register-blocked form, and the ways an operand reaches it.
+#include <algorithm>
+
+#include "tang/expr/absence.hpp"
+#include "tang/expr/simplify.hpp"
+#include "tang/lower/emitters.hpp"
+
+namespace tang::lower {
+
+using kernel::Apply;
+using kernel::Bounds;
+using kernel::constant;
+using kernel::Contract;
+using kernel::TileAxis;
+using kernel::variable;
+using kernel::Var;
+
+namespace {
+// A row-major operand whose rows are this far apart stays in the caches' sets; beyond, it is laid out in panels first.
+constexpr int64_t near_stride = 320;
+constexpr int64_t small_operand = 32 << 10;  // elements
+
+std::set<int> axes_of_factors(const ir::Graph& g, const ir::Comp& n, const Contraction& c, const std::vector<int>& ids) {
+  std::set<int> out;
+  for (int f : ids) {
+    if (f < 0) continue;
+    const std::set<int> more = axes_of(g, n, c.factors[size_t(f)]);
+    out.insert(more.begin(), more.end());
+  }
+  return out;
+}
+}  // namespace
+
+Affine Emitters::base(const std::vector<int>& core, int axis) const {
+  const int c = core[size_t(axis)];
+  return c < 0 ? constant(0) : variable(f_.block[size_t(c)]);
+}
+std::vector<int> Emitters::folds_of(const ir::Comp& n) const {
+  std::vector<int> out;
+  for (int a = int(n.points.size()); a < n.axis_count(); ++a) out.push_back(a);
+  return out;
+}
+// The bounds of the domain that this side carries: those that name its axis, or neither side's for the rows.
+Bounds Emitters::masks(const Site& s, Body& b, int side_axis, int other_axis) const {
+  Bounds out;
+  if (s.domain.size() != 1) return out;
+  const ir::Comp& n = comp(s.node);
+  for (auto& f : s.domain[0]) {
+    const std::set<int> axes = axes_of(n, f);
+    const bool mine = axes.count(side_axis) || (!axes.count(other_axis) && side_axis == s.c.sides.m[0]);
+    if (mine) out.push_back(b.coordinate(f));
+  }
+  return out;
+}
+
+// A tile [panels][k..][width] of the product of `factors`, filled with 0 beyond the ends and where a mask fails.
+Ref Emitters::staged(const Site& s, const std::vector<int>& factors, int side_axis, int64_t width, const Place& at) {
+  const ir::Comp& n = comp(s.node);
+  std::vector<int> ids = factors;
+  std::sort(ids.begin(), ids.end());
+  std::string key = std::to_string(s.node) + ":" + std::to_string(side_axis) + ":" + std::to_string(width);
+  for (int x : ids) key += "," + std::to_string(s.c.factors[size_t(x)]);
+  const int64_t panels = (f_.extent(n, s.core, side_axis) + width - 1) / width;
+  auto known = staged_.find(key);
+  if (known == staged_.end()) {
+    Place pl;
+    pl.at.resize(size_t(n.axis_count()));
+    for (int a = 0; a < n.axis_count(); ++a) pl.at[size_t(a)] = base(s.core, a);
+    const Var panel = f_.k.fresh("p"), lane = f_.k.fresh("q");
+    pl.at[size_t(side_axis)] = pl.at[size_t(side_axis)] + variable(panel, width) + variable(lane);
+    Apply a;
+    std::vector<int64_t> shape{panels};
+    Ref dst{-1, {{variable(panel), {}}}, false};
+    a.axes.push_back({panel, panels});
+    for (int k : s.c.sides.k) {
+      const Var v = f_.k.fresh("k");
+      const int64_t e = f_.extent(n, s.core, k);
+      pl.at[size_t(k)] = pl.at[size_t(k)] + variable(v);
+      a.axes.push_back({v, e});
+      shape.push_back(e);
+      dst.index.push_back({variable(v), {}});
+    }
+    a.axes.push_back({lane, width});
+    shape.push_back(width);
+    dst.index.push_back({variable(lane), {}});
+    dst.memory = f_.scratch("o", shape, f_.k.compute);
+    Body body = f_.body(n, pl);
+    std::vector<ir::Id> terms;
+    for (int x : factors) terms.push_back(s.c.factors[size_t(x)]);
+    body.out.values.push_back(body.value(expr::product(f_.g.pool, terms)));
+    a.bounds = masks(s, body, side_axis, side_axis == s.c.sides.m[0] ? s.c.sides.n[0] : s.c.sides.m[0]);
+    for (int x : s.c.sides.k) {
+      const int64_t whole = n.extent(x).value(), e = f_.extent(n, s.core, x);
+      if (whole % e) a.bounds.push_back({constant(whole - 1) - pl.at[size_t(x)], {}});
+    }
+    const int64_t whole = n.extent(side_axis).value();
+    const bool ragged = s.core[size_t(side_axis)] >= 0 ? whole % (panels * width) != 0 : whole != panels * width;
+    if (ragged) a.bounds.push_back({constant(whole - 1) - pl.at[size_t(side_axis)], {}});
+    a.dst = {dst};
+    a.fill = {a.bounds.empty() ? std::optional<expr::Value>() : expr::real(0)};
+    a.body = std::move(body.out);
+    vectorize(f_.k, a);
+    const std::set<int> axes = axes_of_factors(f_.g, n, s.c, factors);
+    bool moves = false;
+    for (int x = 0; x < n.axis_count(); ++x) moves |= s.axis >= 0 && s.core[size_t(x)] == s.axis && axes.count(x);
+    for (auto& b : a.bounds)
+      for (auto& [v, c] : b.affine.terms) moves |= s.axis >= 0 && v == f_.block[size_t(s.axis)];
+    emit(moves ? s.operands : s.pre, std::move(a));
+    known = staged_.emplace(key, dst.memory).first;
+  }
+  // Where the contraction reads it: local coordinates of the blocked side and of k.
+  Ref r{known->second, {}, false};
+  r.index.push_back({variable(at.axes[size_t(at.find(side_axis))].var), {}});
+  for (int k : s.c.sides.k) r.index.push_back({at.at[size_t(k)] - base(s.core, k), {}});
+  r.index.push_back({variable(at.axes[size_t(at.find(side_axis)) + 1].var), {}});
+  return r;
+}
+// The columns' operand read where it is: one plain read, contiguous along the columns, rows not too far apart.
+std::optional<Ref> Emitters::read_in_place(const Site& s, const Place& at) {
+  const ir::Comp& n = comp(s.node);
+  if (s.c.sides.b.size() != 1) return {};
+  const expr::Term& t = f_.g.pool[s.c.factors[size_t(s.c.sides.b[0])]];
+  if (t.op != expr::Op::arg) return {};
+  const ir::Arg& a = n.args[size_t(t.whole)];
+  if (f_.has_tile(a.from) || format_of(f_.plan, a.from) != f_.k.compute) return {};
+  Body probe = f_.body(n, at);
+  if (!masks(s, probe, s.c.sides.n[0], s.c.sides.m[0]).empty()) return {};
+  const auto shape = f_.g.shape(a.from);
+  int64_t stride = 1, row = 0, column = 0, volume = 1;
+  for (size_t d = a.view.size(); d-- > 0;) {
+    if (!a.view[d].args.empty()) return {};
+    for (auto& [x, k] : a.view[d].axes) {
+      if (x == s.c.sides.n[0]) column += k * stride;
+      if (std::find(s.c.sides.k.begin(), s.c.sides.k.end(), x) != s.c.sides.k.end()) row = std::max(row, std::abs(k * stride));
+    }
+    stride *= shape[d].value();
+  }
+  for (int k : s.c.sides.k) volume *= n.extent(k).value();
+  volume *= n.extent(s.c.sides.n[0]).value();
+  if (column != 1 || (row > near_stride && volume > small_operand)) return {};
+  const int index = probe.ref(int(t.whole));
+  const Ref r = probe.out.refs[size_t(index)];
+  if (r.checked) return {};
+  return r;
+}
+// The columns' operand laid out in panels once, by a kernel of its own, when several blocks of rows read it.
+std::optional<Ref> Emitters::copied(const Site& s, const Place& at) {
+  const ir::Comp& n = comp(s.node);
+  const int column = s.c.sides.n[0], row = s.c.sides.m[0];
+  const std::set<int> axes = axes_of_factors(f_.g, n, s.c, s.c.sides.b);
+  if (f_.choice.pack_b == schedule::Pack::tile) return {};
+  const int row_core = s.core[size_t(row)];
+  const bool reread = row_core >= 0 && f_.group.extent[size_t(row_core)] > f_.tile(row_core);
+  if (!reread && f_.choice.pack_b != schedule::Pack::copy) return {};
+  for (int x : s.c.sides.b)
+    for (ir::Id a : expr::subterms(f_.g.pool, s.c.factors[size_t(x)], expr::Op::arg))
+      if (f_.has_tile(n.args[size_t(f_.g.pool[a].whole)].from)) return {};
+  const int64_t nr = f_.choice.columns(), panels = (n.extent(column).value() + nr - 1) / nr;
+  // A frame of its own: batch axes and panels on the grid.
+  plan::Group group;
+  Choice choice;
+  std::vector<int> core(size_t(n.axis_count()), -1), batch;
+  for (int x : axes)
+    if (x != column && std::find(s.c.sides.k.begin(), s.c.sides.k.end(), x) == s.c.sides.k.end()) {
+      core[size_t(x)] = int(group.extent.size());
+      group.extent.push_back(n.extent(x).value());
+      batch.push_back(x);
+    }
+  group.extent.push_back(panels);
+  group.role.assign(group.extent.size(), plan::Role::grid);
+  choice.tile.assign(group.extent.size(), 1);
+  Frame frame(f_.g, f_.plan, group, choice, f_.target);
+  Place pl;
+  pl.at.resize(size_t(n.axis_count()));
+  for (int x : batch) pl.at[size_t(x)] = variable(frame.block[size_t(core[size_t(x)])]);
+  const Var lane = frame.k.fresh("q");
+  const Affine first = variable(frame.block.back(), nr);
+  pl.at[size_t(column)] = first + variable(lane);
+  Apply a;
+  kernel::Memory memory;
+  Ref dst, src;
+  for (int x : batch) {
+    memory.shape.push_back(n.extent(x).value());
+    dst.index.push_back({pl.at[size_t(x)], {}});
+    src.index.push_back({at.at[size_t(x)], {}});
+  }
+  // Element (column c, k.., lane q) of panel c / nr: counting whole columns keeps the address affine in the block.
+  memory.shape.push_back(panels * nr);
+  dst.index.push_back({first, {}});
+  src.index.push_back({base(s.core, column) + variable(at.axes[size_t(at.find(column))].var, nr), {}});
+  int64_t depth = 1;
+  for (int k : s.c.sides.k) {
+    const Var v = frame.k.fresh("k");
+    pl.at[size_t(k)] = variable(v);
+    const int64_t e = n.extent(k).value();
+    a.axes.push_back({v, e});
+    memory.shape.push_back(e);
+    dst.index.push_back({variable(v), {}});
+    src.index.push_back({at.at[size_t(k)], {}});
+    depth *= e;
+  }
+  a.axes.push_back({lane, nr});
+  memory.shape.push_back(nr);
+  dst.index.push_back({variable(lane), {}});
+  src.index.push_back({variable(at.axes[size_t(at.find(column)) + 1].var), {}});
+  memory.format = f_.k.compute;
+  memory.strides = kernel::row_major(memory.shape);
+  const size_t c = batch.size();
+  memory.strides[c] = depth;  // a column, not a panel
+  for (size_t d = c; d-- > 0;) memory.strides[d] = d + 1 == c ? depth * panels * nr : memory.strides[d + 1] * memory.shape[d + 1];
+  Body body = frame.body(n, pl);
+  std::vector<ir::Id> terms;
+  for (int x : s.c.sides.b) terms.push_back(s.c.factors[size_t(x)]);
+  body.out.values.push_back(body.value(expr::product(f_.g.pool, terms)));
+  a.bounds = masks(s, body, column, row);
+  if (n.extent(column).value() % nr) a.bounds.push_back({constant(n.extent(column).value() - 1) - pl.at[size_t(column)], {}});
+  a.fill = {a.bounds.empty() ? std::optional<expr::Value>() : expr::real(0)};
+  a.body = std::move(body.out);
+  const int id = int(temporaries_.size());
+  dst.memory = frame.temporary(id, memory, true);
+  temporaries_.push_back(frame.k.memories[size_t(dst.memory)].size() * 4 + 64);
+  a.dst = {dst};
+  vectorize(frame.k, a);
+  Lowered copy;
+  emit(frame.k.body, std::move(a));
+  copy.arguments = std::move(frame.arguments);
+  copy.kernel = std::move(frame.k);
+  copy.schedule = "panels of " + std::to_string(nr);
+  globals_first(copy.kernel);
+  before_.push_back(std::move(copy));
+  src.memory = f_.temporary(id, memory, false);
+  return src;
+}
+
+void Emitters::contract(const Site& s, Port dst, const std::optional<Weight>& weight, bool accumulate, kernel::Block& body) {
+  const ir::Comp& n = comp(s.node);
+  const int row = s.c.sides.m[0], column = s.c.sides.n[0];
+  const int64_t rows = f_.choice.rows, nr = f_.choice.columns();
+  Place at;
+  at.at.resize(size_t(n.axis_count()));
+  for (int a = 0; a < n.axis_count(); ++a) at.at[size_t(a)] = base(s.core, a);
+  Contract c;
+  auto block = [&](int axis, int64_t width, std::vector<TileAxis>& axes, const std::string& stem) {
+    const int64_t panels = (f_.extent(n, s.core, axis) + width - 1) / width;
+    axes = {{f_.k.fresh(stem), panels}, {f_.k.fresh(stem), width}};
+    at.at[size_t(axis)] = at.at[size_t(axis)] + variable(axes[0].var, width) + variable(axes[1].var);
+    for (auto& x : axes) {
+      at.axes.push_back(x);
+      at.of.push_back(axis);
+    }
+  };
+  block(row, rows, c.m, "m");
+  block(column, nr, c.n, "n");
+  for (int k : s.c.sides.k) {
+    const Var v = f_.k.fresh("k");
+    const int64_t e = f_.extent(n, s.core, k);
+    at.at[size_t(k)] = at.at[size_t(k)] + variable(v);
+    c.k.push_back({v, e});
+    const int64_t whole = n.extent(k).value();
+    if (s.c.sides.k.size() == 1 && whole % e) c.k_end = constant(whole) - base(s.core, k);
+  }
+  if (weight) {
+    c.a = Ref{weight->memory, {}, false};
+    for (int x : weight->axes) c.a.index.push_back({at.at[size_t(x)] - base(s.core, x), {}});
+  } else {
+    c.a = staged(s, s.c.sides.a, row, rows, at);
+  }
+  if (auto b = read_in_place(s, at)) {
+    c.b = *b;
+    c.n_end = constant(n.extent(column).value()) - base(s.core, column);
+  } else if (auto copy = copied(s, at)) {
+    c.b = *copy;
+  } else {
+    c.b = staged(s, s.c.sides.b, column, nr, at);
+  }
+  c.dst = f_.tile_ref(dst, at);
+  c.accumulate = accumulate;
+  c.rows = int(rows);
+  c.vectors = f_.choice.vectors;
+  body.push_back({std::move(c)});
+}
+
+}  // namespace tang::lower

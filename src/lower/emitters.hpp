@@ -1,0 +1,59 @@
+// Statements for each form: contractions with staged operands, absorbing folds by chunks, plain folds, maps.
+#pragma once
+#include "tang/lower/frame.hpp"
+
+namespace tang::lower {
+
+class Emitters {
+ public:
+  Emitters(Frame& f, std::vector<int64_t>& temporaries, std::vector<Lowered>& before)
+      : f_(f), temporaries_(temporaries), before_(before) {}
+
+  void state_tile(const plan::Member& m, const MemberForm& form, uint32_t component);
+  void shared_tile(const plan::Shared& s, const std::optional<Contraction>& c);
+  void start(const plan::Member& m, kernel::Block& to);  // state tiles := identity
+  void store(const plan::Member& m, kernel::Block& to);  // state tiles -> buffers
+  void begin_block() { staged_.clear(); }
+  // `pre`: before the pipeline over core axis `axis`; `operands`, `body`: of each block.
+  void shared(const plan::Shared& s, const std::optional<Contraction>& c, int axis, kernel::Block& pre, kernel::Block& operands,
+              kernel::Block& body);
+  void absorb(const plan::Member& m, const MemberForm& form, const ir::Domain& domain, int axis, kernel::Block& pre,
+              kernel::Block& operands, kernel::Block& body);
+  void fold(const plan::Member& m, const ir::Domain& domain, bool in_place, bool accumulate, kernel::Block& to);
+  void map(const plan::Member& m, bool keep_tile, kernel::Block& to);
+
+ private:
+  // A contraction at work: where it is and where its operands go.
+  struct Site {
+    ir::NodeId node;
+    const std::vector<int>& core;
+    const Contraction& c;
+    const ir::Domain& domain;  // masks that operands carry (no base); everywhere when a weight carries them
+    int axis;                  // the pipeline's core axis
+    kernel::Block &pre, &operands;
+  };
+  const ir::Comp& comp(ir::NodeId id) const { return *f_.g[id].comp(); }
+  struct Weight {  // a tile over these axes of the node: the rows' operand
+    int memory;
+    std::vector<int> axes;
+  };
+  void contract(const Site& s, Port dst, const std::optional<Weight>& weight, bool accumulate, kernel::Block& body);
+  Affine base(const std::vector<int>& core, int axis) const;
+  Ref staged(const Site& s, const std::vector<int>& factors, int side_axis, int64_t width, const Place& at);
+  std::optional<Ref> read_in_place(const Site& s, const Place& at);
+  std::optional<Ref> copied(const Site& s, const Place& at);
+  kernel::Bounds masks(const Site& s, Body& b, int side_axis, int other_axis) const;
+  std::vector<int> folds_of(const ir::Comp& n) const;
+
+  Frame& f_;
+  std::vector<int64_t>& temporaries_;
+  std::vector<Lowered>& before_;
+  std::map<std::string, int> staged_;  // tiles of operands staged for this block, by what they hold
+};
+
+// Chooses the axis whose elements lie next to each other in most references, and moves it innermost.
+void vectorize(const kernel::Kernel& k, kernel::Apply& a, int prefer = -1);
+// Globals first, in argument order: memories are renumbered in every reference.
+void globals_first(kernel::Kernel& k);
+
+}  // namespace tang::lower

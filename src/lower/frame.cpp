@@ -1,0 +1,171 @@
+#include "tang/lower/frame.hpp"
+
+#include <algorithm>
+
+namespace tang::lower {
+
+using kernel::Bounds;
+using kernel::constant;
+using kernel::Format;
+using kernel::variable;
+
+int64_t round_up(int64_t v, int64_t to) { return (v + to - 1) / to * to; }
+void emit(kernel::Block& b, kernel::Apply a) { b.push_back({std::move(a)}); }
+void emit(kernel::Block& b, kernel::Fold f) { b.push_back({std::move(f)}); }
+
+int Place::find(int node_axis) const {
+  for (size_t k = 0; k < of.size(); ++k)
+    if (of[k] == node_axis) return int(k);
+  return -1;
+}
+
+kernel::Format format_of(const plan::Plan& p, Port port) {
+  if (auto* in = (*p.graph)[port.node].input()) return in->format;
+  const plan::Buffer* b = p.buffer(port);
+  check(b, "a port that is neither an input nor a buffer is stored: " + p.graph->label(port));
+  return b->format;
+}
+
+Frame::Frame(ir::Graph& g_, const plan::Plan& p, const plan::Group& group_, const Choice& c, const target::Target& t)
+    : g(g_), plan(p), group(group_), choice(c), target(t) {
+  for (size_t a = 0; a < group.extent.size(); ++a) {
+    block.push_back(k.fresh("b" + std::to_string(a)));
+    if (group.role[a] == plan::Role::grid) k.grid.push_back({block[a], group.extent[a], tile(int(a))});
+  }
+}
+int64_t Frame::extent(const ir::Comp& n, const std::vector<int>& core, int axis) const {
+  const int c = core[size_t(axis)];
+  return c < 0 ? n.extent(axis).value() : tile(c);
+}
+std::vector<int> Frame::wide(const ir::Comp& n, const std::vector<int>& core, const std::vector<int>& which) const {
+  std::vector<int> out;
+  for (int a : which)
+    if (extent(n, core, a) != 1) out.push_back(a);
+  return out;
+}
+Place Frame::place(const ir::Comp& n, const std::vector<int>& core, const std::vector<int>& which, const std::string& stem) {
+  Place out;
+  out.at.resize(size_t(n.axis_count()));
+  for (int a = 0; a < n.axis_count(); ++a)
+    if (core[size_t(a)] >= 0) out.at[size_t(a)] = variable(block[size_t(core[size_t(a)])]);
+  for (int a : wide(n, core, which)) {
+    const int64_t e = extent(n, core, a);
+    const kernel::Var v = k.fresh(stem.empty() ? "x" : stem);
+    out.axes.push_back({v, e});
+    out.of.push_back(a);
+    out.at[size_t(a)] = out.at[size_t(a)] + variable(v);
+    const int64_t whole = n.extent(a).value();
+    if (core[size_t(a)] >= 0 && whole % e) out.tails.push_back({constant(whole - 1) - out.at[size_t(a)], {}});
+  }
+  return out;
+}
+int Frame::scratch(const std::string& name, std::vector<int64_t> shape, Format f, std::vector<int64_t> strides) {
+  kernel::Memory m;
+  m.name = name + std::to_string(k.memories.size());
+  m.home = kernel::Home::register_;
+  m.format = f;
+  m.shape = std::move(shape);
+  m.strides = std::move(strides);
+  m.access = kernel::Access::read_write;
+  m.team = kernel::Team::workgroup;
+  return k.add(std::move(m));
+}
+Format Frame::tile_format(expr::Type t) const {
+  return t == expr::Type::real ? k.compute : t == expr::Type::boolean ? Format::boolean : t == expr::Type::index ? Format::i64 : Format::u32;
+}
+int Frame::tile_for(Port p, const std::vector<int>& core, const std::string& name, const std::map<int, int64_t>& pads) {
+  const ir::Comp& n = *g[p.node].comp();
+  const ir::Out& out = n.outs[p.port];
+  Home h;
+  h.is_tile = true;
+  std::vector<int64_t> shape;
+  for (int a : out.axes) {
+    auto pad = pads.find(a);
+    shape.push_back(round_up(extent(n, core, a), pad == pads.end() ? 1 : pad->second));
+    const int c = core[size_t(a)];
+    h.base.push_back(c < 0 ? constant(0) : variable(block[size_t(c)]));
+  }
+  h.memory = scratch(name, shape, tile_format(g.type(p)));
+  tiles_[p] = h;
+  return h.memory;
+}
+Ref Frame::tile_ref(Port p, const Place& at) const {
+  const Home& h = tiles_.at(p);
+  const ir::Out& out = g[p.node].comp()->outs[p.port];
+  Ref r{h.memory, {}, false};
+  for (size_t d = 0; d < out.axes.size(); ++d) r.index.push_back({at.at[size_t(out.axes[d])] - h.base[d], {}});
+  return r;
+}
+int Frame::global(Port p, bool written) {
+  auto it = globals_.find(p);
+  if (it == globals_.end()) {
+    kernel::Memory m;
+    m.name = "g" + std::to_string(globals_.size());
+    m.format = format_of(plan, p);
+    for (auto& e : g.shape(p)) m.shape.push_back(e.value());
+    it = globals_.emplace(p, k.add(std::move(m))).first;
+    arguments.push_back({p, false});
+  }
+  if (written) {
+    auto& m = k.memories[size_t(it->second)];
+    size_t argument = 0;
+    for (int x = 0; x < it->second; ++x) argument += k.memories[size_t(x)].home == kernel::Home::global;
+    m.access = kernel::Access::read_write;
+    arguments[argument].written = true;
+  }
+  return it->second;
+}
+int Frame::temporary(int id, kernel::Memory m, bool written) {
+  m.name = "t" + std::to_string(id);
+  m.access = written ? kernel::Access::read_write : kernel::Access::read;
+  arguments.push_back({id, written});
+  return k.add(std::move(m));
+}
+Ref Frame::global_ref(Port p, const ir::Comp& n, const Place& at, bool written) {
+  Ref r{global(p, written), {}, false};
+  const ir::Out& out = n.outs[p.port];
+  if (out.view.empty()) {
+    for (int a : out.axes) r.index.push_back({at.at[size_t(a)], {}});
+    return r;
+  }
+  for (auto& f : out.view) {
+    Affine x = constant(f.c.value());
+    for (auto& [a, c] : f.axes) x = x + c * at.at[size_t(a)];
+    r.index.push_back({x, {}});
+  }
+  return r;
+}
+Homes Frame::homes() {
+  return [this](Port p) {
+    if (auto it = tiles_.find(p); it != tiles_.end()) return it->second;
+    return Home{global(p, false), {}, false};
+  };
+}
+std::optional<Affine> Frame::uniform(const ir::Comp& n, const std::vector<int>& core, int arg) {
+  const ir::Arg& a = n.args[size_t(arg)];
+  Ref r;
+  std::vector<int64_t> key{arg};
+  for (auto& f : a.view) {
+    if (!f.args.empty()) return {};
+    Affine x = constant(f.c.value());
+    for (auto& [axis, c] : f.axes) {
+      if (extent(n, core, axis) != 1 || core[size_t(axis)] < 0) return {};
+      if (group.role[size_t(core[size_t(axis)])] != plan::Role::grid) return {};
+      x = x + c * variable(block[size_t(core[size_t(axis)])]);
+    }
+    r.index.push_back({x, {}});
+    key.push_back(x.c);
+    for (auto& t : x.terms) key.insert(key.end(), {t.first, t.second});
+  }
+  if (has_tile(a.from)) return {};
+  auto it = uniforms_.find({a.from, key});
+  if (it == uniforms_.end()) {
+    r.memory = global(a.from, false);
+    const kernel::Var v = k.fresh("u");
+    head.push_back({kernel::Let{v, kernel::Let::load, {}, 1, r}});
+    it = uniforms_.emplace(std::pair(a.from, key), v).first;
+  }
+  return variable(it->second);
+}
+
+}  // namespace tang::lower

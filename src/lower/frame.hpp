@@ -1,0 +1,66 @@
+// The frame of one group's kernel: blocks of the core axes, local axes of statements, and where values live.
+#pragma once
+#include <map>
+#include <set>
+
+#include "tang/lower/body.hpp"
+#include "tang/lower/choose.hpp"
+#include "tang/lower/lower.hpp"
+
+namespace tang::lower {
+
+// A node's axes at a place of the kernel: some as axes of the statement, the rest fixed by the enclosing blocks.
+struct Place {
+  std::vector<Affine> at;                // global coordinate of each axis of the node
+  std::vector<kernel::TileAxis> axes;    // of the statement
+  std::vector<int> of;                   // the node's axis behind each
+  kernel::Bounds tails;                  // points beyond the extent of a ragged axis
+  int find(int node_axis) const;         // index into axes, or -1
+};
+
+class Frame {
+ public:
+  Frame(ir::Graph& g, const plan::Plan& p, const plan::Group& group, const Choice& choice, const target::Target& target);
+  kernel::Kernel k;
+  std::vector<Argument> arguments;
+  ir::Graph& g;
+  const plan::Plan& plan;
+  const plan::Group& group;
+  const Choice& choice;
+  const target::Target& target;
+  std::vector<kernel::Var> block;        // of each core axis: its first element
+  kernel::Block head;                    // before the loops: Lets, tile fills, hoisted operands
+
+  int64_t tile(int core) const { return choice.tile[size_t(core)]; }
+  int64_t extent(const ir::Comp& n, const std::vector<int>& core, int axis) const;  // elements in a block
+  // The axes in `which` (in that order) become axes of a statement; the others must be one element wide.
+  Place place(const ir::Comp& n, const std::vector<int>& core, const std::vector<int>& which, const std::string& stem = "");
+  // Same order as `which` minus the axes that are one element wide in a block.
+  std::vector<int> wide(const ir::Comp& n, const std::vector<int>& core, const std::vector<int>& which) const;
+
+  // A tile for a port of a node in the group, over its output axes; `pads`: node axis -> a multiple to round up to.
+  int tile_for(Port p, const std::vector<int>& core, const std::string& name, const std::map<int, int64_t>& pads = {});
+  int scratch(const std::string& name, std::vector<int64_t> shape, kernel::Format f = kernel::Format::f32, std::vector<int64_t> strides = {});
+  Ref tile_ref(Port p, const Place& at) const;         // the tile of `p` at the points of a statement of its node
+  bool has_tile(Port p) const { return tiles_.count(p) > 0; }
+  int global(Port p, bool written);
+  int temporary(int id, kernel::Memory m, bool written);
+  Ref global_ref(Port p, const ir::Comp& n, const Place& at, bool written);  // where a node stores a port
+  Homes homes();
+  Body body(const ir::Comp& n, const Place& at) { return Body(k, g, n, at.at, homes()); }
+  kernel::Format tile_format(expr::Type t) const;
+  // An integer that is the same for the whole workgroup: a uniform read at block coordinates; nothing when it is not.
+  std::optional<Affine> uniform(const ir::Comp& n, const std::vector<int>& core, int arg);
+
+ private:
+  std::map<Port, Home> tiles_;
+  std::map<Port, int> globals_;
+  std::map<std::pair<Port, std::vector<int64_t>>, kernel::Var> uniforms_;
+};
+
+kernel::Format format_of(const plan::Plan& p, Port port);
+int64_t round_up(int64_t v, int64_t to);
+void emit(kernel::Block& b, kernel::Apply a);
+void emit(kernel::Block& b, kernel::Fold f);
+
+}  // namespace tang::lower

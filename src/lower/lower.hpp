@@ -1,0 +1,40 @@
+// Plan -> kernel IR: point, fold, tile and recur steps, all by one skeleton (grid of blocks, a pipeline over the looped
+// axis, tile statements, epilogues).
+#pragma once
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "tang/kernel/kernel.hpp"
+#include "tang/plan/plan.hpp"
+
+namespace tang::lower {
+
+// What a kernel's global memory is bound to: a port of the plan's graph (an input or a buffer), or a temporary.
+struct Argument {
+  std::variant<ir::Port, int> what;
+  bool written = false;
+};
+struct Lowered {
+  kernel::Kernel kernel;
+  std::vector<Argument> arguments;  // one a global memory, in order
+  int step = 0;                     // of the plan
+  std::string label;                // of the nodes it computes, for people
+  std::string schedule;             // what was chosen, for people: "tile 96x128 pack copy"
+};
+// A recurrence runs its body's kernels once a step; `time` is the argument that holds the step's number.
+struct Loop {
+  int64_t steps = 0;
+  bool reverse = false;
+  int first = 0, count = 0;         // kernels of the program
+  int time = -1;                    // temporary of one i64
+  std::vector<std::pair<int, int>> swaps;  // temporaries that exchange roles after each step (old state, new state)
+};
+struct Program {
+  std::vector<Lowered> kernels;
+  std::vector<int64_t> temporaries;  // bytes of each
+  std::vector<Loop> loops;           // disjoint ranges of kernels
+};
+Program lower(const plan::Plan& p, const schedule::Schedule& s, const target::Target& t);
+
+}  // namespace tang::lower

@@ -1,0 +1,98 @@
+#include "tang/lower/segments.hpp"
+
+namespace tang::lower {
+
+using kernel::Affine;
+using kernel::constant;
+using kernel::Let;
+using kernel::Segment;
+using kernel::variable;
+using kernel::Var;
+
+namespace {
+struct Builder {
+  Frame& f;
+  kernel::Block& before;
+  Affine let(Let::Kind kind, std::vector<Affine> operands, int64_t divisor = 1) {
+    bool constants = true;
+    int64_t v = operands[0].c;
+    for (auto& o : operands) {
+      constants &= o.terms.empty();
+      v = kind == Let::min ? std::min(v, o.c) : kind == Let::max ? std::max(v, o.c) : v;
+    }
+    if (constants) return constant(kind == Let::floor_div ? (v >= 0 ? v / divisor : -((-v + divisor - 1) / divisor)) : v);
+    if (kind == Let::floor_div && divisor == 1) return operands[0];
+    const Var var = f.k.fresh("s");
+    before.push_back({Let{var, kind, std::move(operands), divisor, {}}});
+    return variable(var);
+  }
+  Affine floor_to(const Affine& a, int64_t step) { return step * let(Let::floor_div, {a}, step); }
+  Affine ceil_to(const Affine& a, int64_t step) { return floor_to(a + constant(step - 1), step); }
+};
+}  // namespace
+
+std::vector<Segment> segments(Frame& f, const ir::Comp& n, const std::vector<int>& core, const ir::Conj& piece, int axis,
+                              kernel::Block& before) {
+  const int64_t step = f.tile(axis), whole = f.group.extent[size_t(axis)];
+  Builder b{f, before};
+  // Points [live_lo, live_hi) may live; those in [full_lo, full_hi) do for every other coordinate of the block.
+  std::vector<Affine> live_lo{constant(0)}, live_hi{constant(whole)}, full_lo{constant(0)}, full_hi{constant(whole)};
+  bool some_full = true;
+  for (auto& bound : piece) {
+    Affine most = constant(bound.c.value()), least = most;  // of everything but the axis
+    int64_t k = 0;
+    bool usable = true;
+    for (auto& [a, x] : bound.axes) {
+      const int c = core[size_t(a)];
+      if (c == axis) {
+        k += x;
+        continue;
+      }
+      const int64_t last = f.extent(n, core, a) - 1;
+      const Affine base = c < 0 ? constant(0) : variable(f.block[size_t(c)]);
+      if (c >= 0 && f.group.role[size_t(c)] == plan::Role::looped && f.tile(c) < f.group.extent[size_t(c)]) usable = false;
+      most = most + x * base + constant(x > 0 ? x * last : 0);
+      least = least + x * base + constant(x < 0 ? x * last : 0);
+    }
+    for (auto& [u, x] : bound.args) {
+      auto v = f.uniform(n, core, u);
+      if (!v) usable = false;
+      else {
+        most = most + x * *v;
+        least = least + x * *v;
+      }
+    }
+    if (!usable || k == 0) {  // a test inside the block
+      some_full = false;
+      continue;
+    }
+    // k j + r >= 0: from below for k > 0, from above for k < 0.
+    if (k > 0) {
+      live_lo.push_back(b.let(Let::floor_div, {constant(k - 1) - most}, k));
+      full_lo.push_back(b.let(Let::floor_div, {constant(k - 1) - least}, k));
+    } else {
+      live_hi.push_back(b.let(Let::floor_div, {most}, -k) + constant(1));
+      full_hi.push_back(b.let(Let::floor_div, {least}, -k) + constant(1));
+    }
+  }
+  if (piece.empty()) return {{constant(0), constant(whole), false}};
+  const Affine lo = b.floor_to(b.let(Let::max, live_lo), step), hi = b.let(Let::min, live_hi);
+  if (!some_full) return {{lo, hi, true}};
+  // Aligned to blocks: a full segment starts and ends on a block's edge, except at the end of the axis.
+  const Affine from = b.let(Let::max, {b.ceil_to(b.let(Let::max, full_lo), step), lo});
+  Affine to = b.let(Let::min, full_hi);
+  if (whole % step == 0) to = b.floor_to(to, step);
+  else {  // the ragged last block is full when the bound reaches the end
+    const Affine edge = b.floor_to(to, step), last = constant(whole / step * step);
+    // edge if to < whole else whole: whole counts as an edge of the last, shorter block
+    const Affine reaches = b.let(Let::floor_div, {to + constant(1)}, whole + 1);  // 1 iff to == whole
+    const Affine extra = b.let(Let::min, {(whole - whole / step * step) * reaches, constant(whole) - last});
+    to = edge + extra;
+  }
+  const Affine end = b.let(Let::max, {hi, lo});
+  const Affine f0 = b.let(Let::min, {from, end});
+  const Affine f1 = b.let(Let::max, {b.let(Let::min, {to, end}), f0});
+  return {{lo, f0, true}, {f0, f1, false}, {f1, end, true}};
+}
+
+}  // namespace tang::lower
