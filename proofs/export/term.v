@@ -50,7 +50,7 @@ Fixpoint eval (t : term) : option xr :=
   | and_ a b => lift2 (truth2 andb) (eval a) (eval b) | or_ a b => lift2 (truth2 orb) (eval a) (eval b)
   | not_ a => lift1 (fun x => xbool (negb (xtrue x))) (eval a)
   | div_ a b => lift2 xdiv (eval a) (eval b) | mod_ a b => lift2 xmod (eval a) (eval b)
-  | real_ a => eval a | index_ a => lift1 xindex (eval a)
+  | real_ a => lift1 xreal (eval a) | index_ a => lift1 xindex (eval a)
   | select c a b => match eval c with Some x => if xtrue x then eval a else eval b | None => None end
   | only_ g a => match eval g with Some x => if xtrue x then eval a else None | None => None end
   | or_else_ a b => match eval a with Some x => Some x | None => eval b end
@@ -67,19 +67,23 @@ Inductive kind :=
   | index       (* an integer (a real number; that it is whole is not used) *)
   | place       (* an index in 0 .. 2^63-1: the carrier of an arg-max's index *)
   | count       (* a non-negative real number *)
-  | boolean     (* 1 or 0 *)
+  | boolean
   | partial.    (* may be absent, else any extended real *)
 Definition INT64_MAX : Z := 9223372036854775807.
 Definition in_kind (k : kind) (x : option xr) : Prop :=
   match k, x with
-  | partial, _ => True
-  | real, Some _ => True
+  | partial, (None | Some (Fin _ | Pinf | Minf | Nan)) => True
+  | real, Some (Fin _ | Pinf | Minf | Nan) => True
   | (finite | index), Some (Fin _) => True
   | bottom, Some (Fin _ | Minf) => True
   | top, Some (Fin _ | Pinf) => True
   | extended, Some (Fin _ | Pinf | Minf) => True
   | place, Some (Fin x) => (0 <= x <= IZR INT64_MAX)%R
   | count, Some (Fin x) => (0 <= x)%R
-  | boolean, Some x => x = Fin 0 \/ x = Fin 1
+  | boolean, Some (Tf _) => True
   | _, _ => False
   end.
+Arguments lit (mantissa exponent)%Z_scope.
+Arguments v n%nat_scope.
+Arguments ax n%nat_scope.
+Arguments rd node%nat_scope at_%list_scope.
