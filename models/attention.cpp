@@ -31,7 +31,11 @@ Attention attention(const Tensor& q, const Tensor& k, const Tensor& v, const Att
   };
   const double scale = o.scale != 0 ? o.scale : 1 / std::sqrt(double(s.whole("d")));
   Scalar score = sum(d, q.at(rows + Coords{d}, where) * k.at(of_key + Coords{d}, where), where) * scale;
-  if (o.naive) score = keep(plus(j), score, "scores", where).at(rows + Coords{j}, where);
+  Attention result;
+  if (o.naive) {
+    result.scores = keep(plus(j), score, "scores", where);
+    score = result.scores.at(rows + Coords{j}, where);
+  }
   for (auto& change : o.changes) score = change(score, spot);
   if (given(o.keep)) {
     s("keep", o.keep, "row key");
@@ -42,20 +46,22 @@ Attention attention(const Tensor& q, const Tensor& k, const Tensor& v, const Att
   if (o.mask) score = masked(o.mask->at(spot), score);
   const Scalar value = v.at(of_key + Coords{c}, where);
 
-  if (o.sigmoid) {
-    Scalar weight = sigmoid(score + o.sigmoid_bias);
-    if (o.naive) weight = keep(plus(j), weight, "probabilities", where).at(rows + Coords{j}, where);
-    return {map(plus(c), sum(j, weight * value, where), "attention", where), {}};
-  }
-  if (!o.naive) {
+  if (!o.naive && !o.sigmoid) {
     const Attended a = attend(j, score, value, where);
-    const Tensor out = map(plus(c), a.out, "attention", where);
-    return {out, map(points, a.lse, "lse", where)};
+    result.out = map(plus(c), a.out, "attention", where);
+    result.lse = map(points, a.lse, "lse", where);
+    return result;
   }
-  const Scalar weight = softmax_weight(j, score, where), total = sum(j, weight, where);
-  const Scalar p = keep(plus(j), ratio(weight, total), "probabilities", where).at(rows + Coords{j}, where);
-  const Tensor out = map(plus(c), sum(j, p * value, where), "attention", where);
-  return {out, map(points, max(j, score, where) + log(total), "lse", where)};
+  Scalar weight = o.sigmoid ? sigmoid(score + o.sigmoid_bias) : softmax_weight(j, score, where);
+  const Scalar total = sum(j, weight, where);
+  if (!o.sigmoid) weight = ratio(weight, total);
+  if (o.naive) {
+    result.probabilities = keep(plus(j), weight, "probabilities", where);
+    weight = result.probabilities.at(rows + Coords{j}, where);
+  }
+  result.out = map(plus(c), sum(j, weight * value, where), "attention", where);
+  if (!o.sigmoid) result.lse = map(points, max(j, score, where) + log(total), "lse", where);
+  return result;
 }
 
 Tensor append(const Tensor& cache, const Tensor& fresh, const Tensor& pos, Where where) {

@@ -64,6 +64,7 @@ struct AttentionOptions {
 struct Attention {
   Tensor out;  // the shape of q with d replaced by v's
   Tensor lse;  // q's shape without d: log sum exp of the visible scores, -inf where there is none; none for sigmoid
+  Tensor scores, probabilities;  // of the naive form: [.., row, key], scaled, before and after the softmax
 };
 // q [batch, head, row, d], k [batch, head, key, d], v [batch, head, key, c]; or grouped queries: q [batch, kv, group, row,
 // d] with k and v [batch, kv, key, ..]. A row that sees no key, or only scores of -inf, gives 0.

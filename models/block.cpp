@@ -57,26 +57,29 @@ GptBlock gpt_block(const Tensor& x, const GptWeights& w, const GptSize& z, Where
   norm.eps = z.eps;
   norm.stored = z.naive;
   y.norm1 = layer_norm(x, w.norm1, w.norm1_bias, norm, where);
-  const Tensor qkv = linear(y.norm1, w.qkv, w.qkv_bias, {}, z.layout, where);
+  y.qkv = linear(y.norm1, w.qkv, w.qkv_bias, {}, z.layout, where);
   const Axis b = axis("b", s["batch"]), h = axis("h", Extent(z.heads)), i = axis("i", s["row"]), d = axis("d", Extent(head)), o = axis("o", s["model"]);
   auto part = [&](int64_t which, const char* name) {
-    return map({b, h, i, d}, qkv.at({b, i, Index(which * z.model) + head * Index(h) + Index(d)}, where), name, where);
+    return map({b, h, i, d}, y.qkv.at({b, i, Index(which * z.model) + head * Index(h) + Index(d)}, where), name, where);
   };
   y.q = part(0, "q"), y.k = part(1, "k"), y.v = part(2, "v");
   AttentionOptions options;
   options.mask = causal();
   options.naive = z.naive;
-  y.mixed = attention(y.q, y.k, y.v, options, where).out;
+  const Attention a = attention(y.q, y.k, y.v, options, where);
+  y.mixed = a.out, y.scores = a.scores, y.probabilities = a.probabilities;
   const Index from = head * Index(h) + Index(d);
   const Scalar proj = z.layout == Layout::out_in ? w.proj.at({o, from}, where) : w.proj.at({from, o}, where);
   Scalar back = sum({h, d}, y.mixed.at({b, h, i, d}, where) * proj, where);
   if (given(w.proj_bias)) back = back + w.proj_bias.at({o}, where);
-  y.residual1 = map({b, i, o}, x.at({b, i, o}, where) + back, "residual", where);
+  y.proj = map({b, i, o}, back, "proj", where);
+  y.residual1 = add(x, y.proj, where);
   y.norm2 = layer_norm(y.residual1, w.norm2, w.norm2_bias, norm, where);
   y.hidden = linear(y.norm2, w.fc, w.fc_bias, {}, z.layout, where);
   const std::vector<Axis> all = axes_of(y.hidden, "f");
-  const Tensor active = map(all, z.act(y.hidden.at(coords(all), where)), "gelu", where);
-  y.y = add(y.residual1, linear(active, w.out, w.out_bias, {}, z.layout, where), where);
+  y.active = map(all, z.act(y.hidden.at(coords(all), where)), "active", where);
+  y.mlp = linear(y.active, w.out, w.out_bias, {}, z.layout, where);
+  y.y = add(y.residual1, y.mlp, where);
   return y;
 }
 

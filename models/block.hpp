@@ -39,9 +39,12 @@ struct GptSize {
 };
 // What a reader may want to look at, besides the result.
 struct GptBlock {
-  Tensor norm1, q, k, v;     // [batch, row, model]; q, k, v [batch, head, row, feature]
-  Tensor mixed, residual1;   // attention [batch, head, row, feature]; after the first sum
-  Tensor norm2, hidden, y;   // hidden [batch, row, 4 model] before gelu; y the block's result
+  Tensor norm1, qkv;             // [batch, row, model], [batch, row, 3 model]
+  Tensor q, k, v, mixed;         // [batch, head, row, feature]; mixed: the attention's result
+  Tensor scores, probabilities;  // [batch, head, row, key], of the naive form
+  Tensor proj, residual1;        // [batch, row, model]
+  Tensor norm2, hidden, active;  // hidden, active [batch, row, 4 model]: before and after gelu
+  Tensor mlp, y;                 // [batch, row, model]; y = residual1 + mlp
 };
 // x [batch, row, model], causal.
 GptBlock gpt_block(const Tensor& x, const GptWeights& w, const GptSize& s, Where where = Where::here());

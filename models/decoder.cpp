@@ -89,10 +89,10 @@ void decode_step(Builder& b, const DecoderWeights& w, const DecoderSize& s, Wher
 }
 void prefill(Builder& b, const DecoderWeights& w, const DecoderSize& s, const Extent& rows, Where where) {
   check_size(w, s, where);
-  const Tensor tokens = b.input("tokens", {rows}, Format::i32, where), pos = b.input("pos", {}, Format::i32, where);
+  const Tensor ids = b.input("ids", {rows}, Format::i32, where), pos = b.input("pos", {}, Format::i32, where);
   const Scalar at = pos.at({}, where);
   Layers layers{b, s, Index(at), at, rows, where};
-  b.output(layers.all(embedding(w.tokens, tokens, where), w), "logits", Format::count_, where);
+  b.output(layers.all(embedding(w.tokens, ids, where), w), "logits", Format::count_, where);
 }
 
 }  // namespace tang::models

@@ -25,7 +25,7 @@ DecoderWeights decoder_weights(Builder& b, const DecoderSize& s, Format format =
 // A position outside the context writes nothing: check it before the step.
 void decode_step(Builder& b, const DecoderWeights& w, const DecoderSize& s, Where where = Where::here());
 
-// `rows` tokens at positions pos .. pos + rows - 1. Inputs `tokens` [rows] and `pos`; the states and their outputs as
+// `rows` tokens at positions pos .. pos + rows - 1. Inputs `ids` [rows] and `pos`; the states and their outputs as
 // above; logits [rows, vocab], each row as decode_step would give it.
 void prefill(Builder& b, const DecoderWeights& w, const DecoderSize& s, const Extent& rows, Where where = Where::here());
 

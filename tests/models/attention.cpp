@@ -86,9 +86,13 @@ void compare(const Sizes& z, const Setup& setup, const Visible& sees, const Scor
     for (size_t n = 0; n < r.out.size(); ++n) ASSERT_NEAR(out["out"].r[n], r.out[n], 1e-12) << n << " naive " << naive;
     if (sigmoid) continue;
     ASSERT_EQ(out["lse"].r.size(), r.lse.size());
-    for (size_t n = 0; n < r.lse.size(); ++n)
-      if (r.lse[n] == -inf) ASSERT_EQ(out["lse"].r[n], -inf) << n;
-      else ASSERT_NEAR(out["lse"].r[n], r.lse[n], 1e-12) << n;
+    for (size_t n = 0; n < r.lse.size(); ++n) {
+      if (r.lse[n] == -inf) {
+        ASSERT_EQ(out["lse"].r[n], -inf) << n;
+      } else {
+        ASSERT_NEAR(out["lse"].r[n], r.lse[n], 1e-12) << n;
+      }
+    }
   }
 }
 Setup with(Mask m) {
