@@ -1,0 +1,470 @@
+#include "tang/kernel/check.hpp"
+
+#include <algorithm>
+
+#include "tang/base/match.hpp"
+#include "tang/kernel/disjoint.hpp"
+#include "tang/kernel/print.hpp"
+
+namespace tang::kernel {
+
+namespace {
+using expr::Op;
+using expr::Term;
+
+struct Touch {  // of a global that is written
+  int memory;
+  bool writes;
+  Place place;
+  std::string text;
+};
+
+class Checker {
+ public:
+  explicit Checker(const Kernel& k) : k_(k), text_(k, Naming::own) {}
+  std::vector<std::string> run() {
+    memories();
+    Facts f;
+    for (auto& g : k_.grid) {
+      if (g.step < 1 || g.extent < 0) return say("a grid axis with a step below 1 or a negative extent"), out_;
+      if (!define(f, g.var)) continue;
+      f.define(g.var, 0, std::max<int64_t>(0, (g.extent - 1) / g.step * g.step), {g.step, 0});
+    }
+    std::set<int> written;
+    block(k_.body, f, written, false);
+    if (workgroups(k_) > 1) races();
+    return out_;
+  }
+
+ private:
+  // ---- messages ----
+  void say(const std::string& what) {
+    const std::string line = where_ ? what + ", in: " + text_.head(*where_) : what;
+    if (std::find(out_.begin(), out_.end(), line) == out_.end()) out_.push_back(line);
+  }
+  bool valid(int m) const { return m >= 0 && size_t(m) < k_.memories.size(); }
+  const Memory& memory(int m) const { return k_.memories[size_t(m)]; }
+
+  // ---- memories ----
+  void memories() {
+    std::set<std::string> names;
+    bool tiles = false;
+    for (auto& m : k_.memories) {
+      if (!names.insert(m.name).second) say("two memories are called " + m.name);
+      if (m.home != Home::global) tiles = true;
+      else if (tiles) say("the global " + m.name + " comes after a tile");
+      if (m.strides.size() != m.shape.size()) say(m.name + " has " + std::to_string(m.strides.size()) + " strides for its rank");
+      else if ((m.home != Home::global || m.access != Access::read) && !injective(m)) say("elements of " + m.name + " overlap");
+    }
+    std::set<std::string> vars;
+    for (auto& v : k_.vars)
+      if (!vars.insert(v).second) say("two variables are called " + v);
+  }
+  static bool injective(const Memory& m) {
+    std::vector<std::pair<int64_t, int64_t>> modes;  // stride, extent
+    for (size_t d = 0; d < m.shape.size(); ++d)
+      if (m.shape[d] > 1) modes.emplace_back(m.strides[d], m.shape[d]);
+    std::sort(modes.begin(), modes.end());
+    int64_t span = 0;
+    for (auto& [stride, extent] : modes) {
+      if (stride <= span) return false;
+      span += stride * (extent - 1);
+    }
+    return true;
+  }
+
+  // ---- variables and references ----
+  bool define(const Facts& f, Var v) {
+    if (v < 0 || size_t(v) >= k_.vars.size()) return say("a variable that the kernel does not have"), false;
+    if (f.defined(v)) return say(text_.var(v) + " is defined twice"), false;
+    return true;
+  }
+  void uses(const Affine& a, const Facts& f) {
+    for (auto& t : a.terms)
+      if (!f.defined(t.first)) say(text_.var(t.first) + " is used where it has no value");
+  }
+  // The value of operand n is a variable of its own, so that bounds on it can be used.
+  Var operand(int n) const { return Var(k_.vars.size()) + n; }
+  Affine with_operands(const Coordinate& c) const {
+    Affine a = c.affine;
+    for (auto& [r, k] : c.refs) a = a + variable(operand(r), k);
+    return a;
+  }
+  void coordinate(const Coordinate& c, const Facts& f, const Body* body, size_t earlier) {
+    uses(c.affine, f);
+    for (auto& [r, k] : c.refs) {
+      if (!body || r < 0 || size_t(r) >= earlier) say("a coordinate reads operand " + std::to_string(r) + ", which is not an earlier one");
+      else if (valid(body->refs[size_t(r)].memory) && type_of(memory(body->refs[size_t(r)].memory).format) == Type::real)
+        say("a coordinate reads the real " + text_.ref(body->refs[size_t(r)], body));
+    }
+  }
+  void form(const Ref& r, const Facts& f, const Body* body, size_t earlier) {
+    if (!valid(r.memory)) return say("a reference to a memory that the kernel does not have");
+    if (r.index.size() != memory(r.memory).shape.size())
+      say(text_.ref(r, body) + " has " + std::to_string(r.index.size()) + " coordinates for rank " +
+          std::to_string(memory(r.memory).shape.size()));
+    for (auto& c : r.index) coordinate(c, f, body, earlier);
+  }
+  void inside(const Ref& r, const std::vector<Facts>& known, const Body* body, const char* verb) {
+    if (!valid(r.memory) || r.index.size() != memory(r.memory).shape.size()) return;
+    for (size_t d = 0; d < r.index.size(); ++d) {
+      const Affine x = with_operands(r.index[d]);
+      const int64_t extent = memory(r.memory).shape[d];
+      bool low = true, high = true;
+      for (auto& f : known) {
+        low = low && (f.proves(x) || f.impossible());
+        high = high && (f.proves(constant(extent - 1) - x) || f.impossible());
+      }
+      if (!low) say(verb + text_.ref(r, body) + ": coordinate " + std::to_string(d) + " is not provably at least 0");
+      if (!high) say(verb + text_.ref(r, body) + ": coordinate " + std::to_string(d) + " is not provably below " + std::to_string(extent));
+    }
+  }
+  void reads(const Ref& r, const std::vector<Facts>& known, const Body* body, const std::set<int>& written) {
+    if (!valid(r.memory)) return;
+    const Memory& m = memory(r.memory);
+    if (m.home == Home::global && m.access == Access::write) say("reads " + text_.ref(r, body) + ", which is write-only");
+    if (m.home != Home::global && !written.count(r.memory)) say("reads " + text_.ref(r, body) + ", which may not have been written");
+    if (!r.checked) inside(r, known, body, "reads ");
+    touch(r, false, known, body);
+  }
+  void writes(const Ref& r, const std::vector<Facts>& known, const Body* body, std::set<int>& written) {
+    if (!valid(r.memory)) return;
+    const Memory& m = memory(r.memory);
+    if (m.home == Home::global && m.access == Access::read) say("writes " + text_.ref(r, body) + ", which is read-only");
+    inside(r, known, body, "writes ");
+    written.insert(r.memory);
+    touch(r, true, known, body);
+  }
+  void touch(const Ref& r, bool write, const std::vector<Facts>& known, const Body* body) {
+    const Memory& m = memory(r.memory);
+    if (m.home != Home::global || m.access == Access::read || r.index.size() != m.shape.size()) return;
+    Touch t{r.memory, write, {{}, known}, (write ? "writes " : "reads ") + text_.ref(r, body)};
+    for (auto& c : r.index) {
+      if (!c.refs.empty()) return;  // a gather: left to the simulator
+      t.place.index.push_back(c.affine);
+    }
+    touches_.push_back(std::move(t));
+  }
+  // Two points of one statement write different elements.
+  void one_point_each(const Ref& r, const std::vector<TileAxis>& axes, const Facts& outer, const std::vector<Facts>& known,
+                      const Body* body) {
+    if (!valid(r.memory) || r.index.size() != memory(r.memory).shape.size()) return;
+    Place p{{}, known};
+    for (auto& c : r.index) {
+      if (!c.refs.empty()) return;
+      p.index.push_back(c.affine);
+    }
+    std::vector<Separator> by;
+    std::set<Var> shared;
+    for (auto& a : axes)
+      if (a.extent > 1) by.push_back({a.var, 1});
+    for (Var v = 0; v < Var(k_.vars.size()); ++v)
+      if (outer.defined(v)) shared.insert(v);
+    for (Var v : unseparated(p, p, by, shared, copy()))
+      say("writes " + text_.ref(r, body) + " at several values of " + text_.var(v));
+  }
+  int copy() const { return int(2 * k_.vars.size()) + 4096; }
+
+  // ---- statements ----
+  void axes(const std::vector<TileAxis>& a, Facts& f) {
+    for (auto& x : a) {
+      if (x.extent < 1) say("axis " + text_.var(x.var) + " has extent " + std::to_string(x.extent));
+      if (define(f, x.var)) f.define(x.var, 0, std::max<int64_t>(0, x.extent - 1));
+    }
+  }
+  void operands(const Body& b, Facts& f) {
+    for (size_t n = 0; n < b.refs.size(); ++n) {
+      std::optional<int64_t> low, high;
+      if (valid(b.refs[n].memory)) {
+        const auto& row_of = expr::row(memory(b.refs[n].memory).format);
+        if (row_of.type != Type::real && row_of.bits < 64) {
+          const bool no_sign = row_of.type == Type::bits;
+          high = (int64_t(1) << (no_sign ? row_of.bits : row_of.bits - 1)) - 1;
+          low = no_sign ? 0 : -*high - 1;
+        }
+      }
+      f.define(operand(int(n)), low, high);
+    }
+  }
+  void body(const Body& b, const Facts& f) {
+    for (size_t n = 0; n < b.refs.size(); ++n) form(b.refs[n], f, &b, n);
+    for (auto& g : b.guards) bounds(g, f, &b);
+    std::vector<Id> roots = b.values;
+    if (b.when) roots.push_back(*b.when);
+    if (b.when && (*k_.pool)[*b.when].type != Type::boolean) say("`when` is not boolean");
+    for (Id id : schedule(*k_.pool, roots)) {
+      const Term& t = (*k_.pool)[id];
+      if (t.op == Op::var || t.op == Op::only || t.op == Op::or_else) say(std::string("a body holds `") + row(t.op).name + "`");
+      if (t.op == Op::arg) {
+        if (t.whole < 0 || size_t(t.whole) >= b.refs.size()) say("a body reads operand " + std::to_string(t.whole) + ", which it does not have");
+        else if (valid(b.refs[size_t(t.whole)].memory) && type_of(memory(b.refs[size_t(t.whole)].memory).format) != t.type)
+          say("a body takes " + text_.ref(b.refs[size_t(t.whole)], &b) + " for a value of type " + name(t.type));
+      }
+      if (t.op == Op::coord && (t.type != Type::index || !f.defined(Var(t.whole)))) say("a body reads a coordinate that has no value");
+      if (t.op == Op::holds && (t.type != Type::boolean || t.whole < 0 || size_t(t.whole) >= b.guards.size()))
+        say("a body reads a guard that it does not have");
+    }
+  }
+  void bounds(const std::vector<Bounds>& b, const Facts& f, const Body* body_of) {
+    for (auto& x : b)
+      for (auto& c : x) coordinate(c, f, body_of, body_of ? body_of->refs.size() : 0);
+  }
+  void typed(const std::vector<Ref>& dst, const std::vector<Id>& values, const Body* b) {
+    for (size_t d = 0; d < dst.size() && d < values.size(); ++d)
+      if (valid(dst[d].memory) && type_of(memory(dst[d].memory).format) != (*k_.pool)[values[d]].type)
+        say("stores a value of type " + std::string(name((*k_.pool)[values[d]].type)) + " in " + text_.ref(dst[d], b));
+  }
+  // What is known at a live point: all of the bounds, and one of `any`.
+  std::vector<Facts> live(const Facts& f, const Bounds& all, const std::vector<Bounds>& any) const {
+    Facts base = f;
+    for (auto& c : all) base.assume(with_operands(c));
+    if (any.empty()) return {base};
+    std::vector<Facts> out;
+    for (auto& b : any) {
+      out.push_back(base);
+      for (auto& c : b) out.back().assume(with_operands(c));
+    }
+    return out;
+  }
+  // An operand that is also a destination must be read at the point that is written.
+  void in_place(const std::vector<Ref>& dst, const Body& b, const std::vector<TileAxis>& axes) {
+    auto own = [&](const Affine& a) {
+      for (auto& t : a.terms)
+        for (auto& x : axes)
+          if (x.var == t.first) return true;
+      return false;
+    };
+    for (auto& d : dst)
+      for (auto& r : b.refs) {
+        if (r.memory != d.memory || r.index.size() != d.index.size()) continue;
+        bool same = true, apart = false;
+        for (size_t x = 0; x < d.index.size(); ++x) {
+          same = same && d.index[x].affine == r.index[x].affine && d.index[x].refs == r.index[x].refs;
+          const Affine delta = d.index[x].affine - r.index[x].affine;
+          apart = apart || (d.index[x].refs.empty() && r.index[x].refs.empty() && delta.terms.empty() && delta.c != 0 && !own(d.index[x].affine));
+        }
+        if (!same && !apart) say("reads " + text_.ref(r, &b) + " while writing " + text_.ref(d, &b) + ": the order of points would show");
+      }
+  }
+  void check_apply(const Apply& x, const Facts& outer, std::set<int>& written, bool full) {
+    Facts f = outer;
+    axes(x.axes, f);
+    operands(x.body, f);
+    body(x.body, f);
+    bounds({x.bounds}, f, &x.body);
+    bounds(x.partial, f, &x.body);
+    if (x.body.values.size() != x.dst.size()) say("an apply needs one value a destination");
+    if (!x.fill.empty() && x.fill.size() != x.dst.size()) say("an apply needs one fill a destination, or none");
+    if (x.vector < -1 || x.vector >= int(x.axes.size())) say("the vector axis does not exist");
+    for (auto& d : x.dst) form(d, f, &x.body, x.body.refs.size());
+    typed(x.dst, x.body.values, &x.body);
+    const auto known = live(f, x.bounds, full ? std::vector<Bounds>{} : x.partial);
+    for (auto& r : x.body.refs) reads(r, known, &x.body, written);
+    for (size_t d = 0; d < x.dst.size(); ++d) {
+      const bool filled = d < x.fill.size() && x.fill[d];
+      if (filled && valid(x.dst[d].memory) && x.fill[d]->type != type_of(memory(x.dst[d].memory).format)) say("a fill of another type");
+      const auto& where = filled ? std::vector<Facts>{f} : known;
+      writes(x.dst[d], where, &x.body, written);
+      one_point_each(x.dst[d], x.axes, outer, where, &x.body);
+    }
+    in_place(x.dst, x.body, x.axes);
+  }
+  void check_fold(const Fold& x, const Facts& outer, std::set<int>& written, bool full) {
+    Facts kept = outer;
+    axes(x.kept, kept);
+    Facts f = kept;
+    axes(x.folded, f);
+    operands(x.body, f);
+    operands(x.body, kept);
+    body(x.body, f);
+    bounds({x.bounds}, kept, &x.body);
+    bounds({x.limits}, f, &x.body);
+    bounds(x.partial, f, &x.body);
+    const size_t n = x.dst.size();
+    if (x.body.values.size() != n || x.identity.size() != n || x.combine.size() != n)
+      say("a fold needs one value, identity and combine a destination");
+    if (x.vector < -1 || x.vector >= int(x.kept.size() + x.folded.size())) say("the vector axis does not exist");
+    if (x.ways < 1) say("a fold needs at least one accumulator");
+    for (auto& d : x.dst) form(d, kept, &x.body, x.body.refs.size());
+    typed(x.dst, x.body.values, &x.body);
+    typed(x.dst, x.combine, &x.body);
+    for (size_t d = 0; d < n && d < x.identity.size(); ++d)
+      if (valid(x.dst[d].memory) && x.identity[d].type != type_of(memory(x.dst[d].memory).format)) say("an identity of another type");
+    for (Id id : schedule(*k_.pool, x.combine)) {
+      const Term& t = (*k_.pool)[id];
+      if (t.op == Op::var && (t.whole < 0 || size_t(t.whole) >= 2 * n || size_t(t.whole / 2) >= x.combine.size() ||
+                              t.type != (*k_.pool)[x.combine[size_t(t.whole / 2)]].type))
+        say("a combine reads a component that it does not have");
+      else if (t.op != Op::var && t.op != Op::literal && !t.arity()) say("a combine reads more than its components");
+    }
+    Bounds all = x.bounds;
+    all.insert(all.end(), x.limits.begin(), x.limits.end());
+    const auto known = live(f, all, full ? std::vector<Bounds>{} : x.partial), points = live(kept, x.bounds, {});
+    for (auto& r : x.body.refs) reads(r, known, &x.body, written);
+    for (auto& d : x.dst) {
+      if (x.accumulate) reads(d, points, &x.body, written);
+      writes(d, points, &x.body, written);
+      one_point_each(d, x.kept, outer, points, &x.body);
+    }
+    std::vector<TileAxis> every = x.kept;
+    every.insert(every.end(), x.folded.begin(), x.folded.end());
+    for (auto& d : x.dst)
+      for (auto& r : x.body.refs)
+        if (r.memory == d.memory) in_place({d}, x.body, every);
+  }
+  Affine flat(const std::vector<TileAxis>& a) const {
+    Affine out;
+    for (auto& x : a) out = x.extent * out + variable(x.var);
+    return out;
+  }
+  void check_contract(const Contract& x, const Facts& outer, std::set<int>& written) {
+    Facts f = outer;
+    axes(x.m, f);
+    axes(x.n, f);
+    axes(x.k, f);
+    auto operand_of = [&](const Ref& r, const std::vector<TileAxis>& none) {
+      form(r, f, nullptr, 0);
+      if (valid(r.memory) && type_of(memory(r.memory).format) != Type::real) say("contracts " + text_.ref(r) + ", which is not real");
+      for (auto& c : r.index)
+        for (auto& t : c.affine.terms)
+          for (auto& a : none)
+            if (a.var == t.first) say(text_.ref(r) + " depends on " + text_.var(a.var));
+    };
+    operand_of(x.dst, x.k);
+    operand_of(x.a, x.n);
+    operand_of(x.b, x.m);
+    if (x.rows < 1 || x.vectors < 1) say("a register block needs rows and vectors");
+    if (!x.n.empty() && x.n.back().extent > 1)
+      for (const Ref* r : {&x.dst, &x.b}) {
+        if (!valid(r->memory) || r->index.size() != memory(r->memory).shape.size()) continue;
+        Affine at;
+        for (size_t d = 0; d < r->index.size(); ++d) at = at + memory(r->memory).strides[d] * r->index[d].affine;
+        const auto it = std::find_if(at.terms.begin(), at.terms.end(), [&](auto& t) { return t.first == x.n.back().var; });
+        if (it == at.terms.end() || it->second != 1) say(text_.ref(*r) + " is not contiguous in " + text_.var(x.n.back().var));
+      }
+    for (auto* e : {&x.m_end, &x.n_end, &x.k_end})
+      if (*e) uses(**e, outer);
+    reads(x.a, {f}, nullptr, written);
+    reads(x.b, {f}, nullptr, written);
+    Facts stored = f;
+    if (x.m_end) stored.assume(*x.m_end - flat(x.m) - constant(1));
+    if (x.n_end) stored.assume(*x.n_end - flat(x.n) - constant(1));
+    if (x.accumulate) reads(x.dst, {stored}, nullptr, written);
+    writes(x.dst, {stored}, nullptr, written);
+    std::vector<TileAxis> points = x.m;
+    points.insert(points.end(), x.n.begin(), x.n.end());
+    one_point_each(x.dst, points, outer, {stored}, nullptr);
+    if (x.dst.memory == x.a.memory || x.dst.memory == x.b.memory) say("contracts " + text_.ref(x.dst) + " into itself");
+  }
+  void check_let(const Let& x, Facts& f, const std::set<int>& written) {
+    for (auto& o : x.operands) uses(o, f);
+    if (x.kind == Let::load) {
+      form(x.ref, f, nullptr, 0);
+      reads(x.ref, {f}, nullptr, written);
+      if (valid(x.ref.memory) && type_of(memory(x.ref.memory).format) == Type::real) say("a Let loads a real");
+    } else if (x.operands.empty() || ((x.kind == Let::affine || x.kind == Let::floor_div) && x.operands.size() != 1)) {
+      return say("a Let with the wrong number of operands");
+    }
+    if (x.kind == Let::floor_div && x.divisor < 1) return say("a Let divides by less than 1");
+    if (define(f, x.var)) define_let(f, x, k_);
+  }
+  // The body once; what it writes stays written where the loop is known to run.
+  void loop(Var v, const Affine& begin, const Affine& end, int64_t step, const std::vector<const Block*>& bodies, const Facts& outer,
+            std::set<int>& written, bool full, bool runs) {
+    Facts f = outer;
+    if (!define(f, v)) return;
+    define_loop(f, v, begin, end, step);
+    std::set<int> inside_it = written;
+    for (auto* b : bodies) block(*b, f, inside_it, full);
+    if (runs) written = inside_it;
+  }
+  void check_pipeline(const Pipeline& x, const Facts& f, std::set<int>& written) {
+    if (x.step < 1 || x.stages < 1) return say("a pipeline with a step or stages below 1");
+    bool joined = !x.segments.empty(), runs = false;
+    for (size_t s = 0; s < x.segments.size(); ++s) {
+      const Segment& g = x.segments[s];
+      uses(g.begin, f);
+      uses(g.end, f);
+      if ((!g.partial || s + 1 < x.segments.size()) && !f.multiple(g.end - g.begin, x.step))
+        say("segment " + std::to_string(s) + " is not provably a whole number of blocks");
+      joined = joined && (s == 0 || x.segments[s - 1].end == g.begin);
+    }
+    if (joined) runs = f.proves(x.segments.back().end - x.segments.front().begin - constant(1));
+    const std::set<int> before = written;
+    std::set<int> after = written;
+    for (auto& g : x.segments) {
+      std::set<int> w = before;
+      const Stmt* here = where_;
+      loop(x.var, g.begin, g.end, x.step, {&x.operands, &x.body}, f, w, !g.partial, true);
+      where_ = here;
+      if (runs || f.proves(g.end - g.begin - constant(1))) after.insert(w.begin(), w.end());
+      else if (x.segments.size() > 1 && !joined) continue;
+    }
+    written = after;
+  }
+  bool has_pipeline(const Block& b) const {
+    for (auto& s : b) {
+      if (std::holds_alternative<Pipeline>(s.node)) return true;
+      if (auto* l = std::get_if<Loop>(&s.node); l && has_pipeline(l->body)) return true;
+      if (auto* i = std::get_if<If>(&s.node); i && has_pipeline(i->then)) return true;
+    }
+    return false;
+  }
+  // `f` grows by the Lets of the block; they end with it.
+  void block(const Block& b, Facts f, std::set<int>& written, bool full) {
+    const Stmt* outer = where_;
+    for (auto& s : b) {
+      where_ = &s;
+      std::visit(Match{[&](const Apply& x) { check_apply(x, f, written, full); },
+                       [&](const Fold& x) { check_fold(x, f, written, full); },
+                       [&](const Contract& x) { check_contract(x, f, written); }, [](const Barrier&) {},
+                       [&](const Let& x) { check_let(x, f, written); },
+                       [&](const Loop& x) {
+                         if (x.step < 1) return say("a loop with a step below 1");
+                         uses(x.begin, f);
+                         uses(x.end, f);
+                         loop(x.var, x.begin, x.end, x.step, {&x.body}, f, written, full, f.proves(x.end - x.begin - constant(1)));
+                       },
+                       [&](const If& x) {
+                         Facts inside_it = f;
+                         for (auto& a : x.all) {
+                           uses(a, f);
+                           inside_it.assume(a);
+                         }
+                         std::set<int> w = written;
+                         block(x.then, inside_it, w, full);
+                       },
+                       [&](const Pipeline& x) {
+                         if (full || has_pipeline(x.operands) || has_pipeline(x.body)) say("a pipeline inside a pipeline");
+                         else check_pipeline(x, f, written);
+                       }},
+                 s.node);
+    }
+    where_ = outer;
+  }
+  // ---- the grid ----
+  void races() {
+    where_ = nullptr;
+    std::vector<Separator> by;
+    for (auto& g : k_.grid)
+      if (g.extent > g.step) by.push_back({g.var, g.step});
+    for (size_t a = 0; a < touches_.size(); ++a)
+      for (size_t b = a; b < touches_.size(); ++b) {
+        const Touch &x = touches_[a], &y = touches_[b];
+        if (x.memory != y.memory || (!x.writes && !y.writes)) continue;
+        for (Var v : unseparated(x.place, y.place, by, {}, copy()))
+          say("two workgroups that differ in " + text_.var(v) + " may touch one element: one " + x.text + ", one " + y.text);
+      }
+  }
+
+  const Kernel& k_;
+  Text text_;
+  const Stmt* where_ = nullptr;
+  std::vector<Touch> touches_;
+  std::vector<std::string> out_;
+};
+}  // namespace
+
+std::vector<std::string> problems(const Kernel& k) { return Checker(k).run(); }
+
+}  // namespace tang::kernel
