@@ -26,6 +26,14 @@ void drop(void* p) noexcept {
 
 void* operator new(size_t size) { return counted(size); }
 void* operator new[](size_t size) { return counted(size); }
+void* operator new(size_t size, const std::nothrow_t&) noexcept {
+  try {
+    return counted(size);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+void operator delete(void* p, const std::nothrow_t&) noexcept { drop(p); }
 void operator delete(void* p) noexcept { drop(p); }
 void operator delete[](void* p) noexcept { drop(p); }
 void operator delete(void* p, size_t) noexcept { drop(p); }
