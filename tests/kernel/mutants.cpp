@@ -54,18 +54,18 @@ std::vector<Mutant> mutants() {
       {"read backwards by one", "CSV", map(), [](Sample& s) { apply_of(s).body.refs[0].index[0].affine.c = -1; }},
       {"wrong coefficient", "CSV", map(), [](Sample& s) { apply_of(s).body.refs[0].index[0].affine = v(var_of(s, "i0")) + v(var_of(s, "i"), 2); }},
       {"destination read-only", "CSV", map(), [](Sample& s) { kernel(s).memories[1].access = Access::read; }},
-      {"undefined variable", "CSV", map(), [](Sample& s) { apply_of(s).body.refs[0].index[0].affine = v(kernel(s).fresh("z")) + v(var_of(s, "i")); }},
+      {"undefined variable", "CV", map(), [](Sample& s) { apply_of(s).body.refs[0].index[0].affine = v(kernel(s).fresh("z")) + v(var_of(s, "i")); }},
       {"a sum that starts at 1", "V", row_fold(m[0]), [](Sample& s) { fold_of(s).identity = {expr::real(1)}; }},
       {"a max that starts at 2", "V", row_fold(m[1]), [](Sample& s) { fold_of(s).identity = {expr::real(2)}; }},
-      {"a column left out", "V", row_fold(m[2]), [](Sample& s) { fold_of(s).folded[0].extent -= 1; }},
-      {"a column too many", "CSV", row_fold(m[0]), [](Sample& s) { fold_of(s).folded[0].extent += 1; }},
+      {"a column left out", "V", row_fold(m[0]), [](Sample& s) { fold_of(s).folded[0].extent -= 1; }},
+      {"a column too many", "CS", row_fold(m[0]), [](Sample& s) { fold_of(s).folded[0].extent += 1; }},
       {"swapped coordinates", "CSV", row_fold(m[0]), [](Sample& s) { std::swap(fold_of(s).body.refs[0].index[0], fold_of(s).body.refs[0].index[1]); }},
       {"wrong stride", "V", row_fold(m[0]), [](Sample& s) { kernel(s).memories[0].strides[0] = 36; }},
       {"ties to the larger index", "V", row_fold(m[3]),
        [](Sample& s) {
          Kernel& k = kernel(s);
-         const E first = component(k, 2) < component(k, 0);
-         fold_of(s).combine[1] = expr::select(first, component(k, 1, Type::index), component(k, 3, Type::index)).id;
+         const E first = component(k, 1) < component(k, 0);
+         fold_of(s).combine[1] = expr::select(first, component(k, 2, Type::index), component(k, 3, Type::index)).id;
          std::fill(s.buffers[0].r.begin(), s.buffers[0].r.end(), 1.0);
          s.want[1].r.assign(21, 1.0);
          s.want[2].i.assign(21, 0);
@@ -77,12 +77,17 @@ std::vector<Mutant> mutants() {
       {"missing copy", "CSV", matmul(), [](Sample& s) { pipe_of(s).operands.erase(pipe_of(s).operands.begin()); }},
       {"accumulator not cleared", "CSV", matmul(), [](Sample& s) { kernel(s).body.erase(kernel(s).body.begin()); }},
       {"missing accumulate", "V", matmul(), [](Sample& s) { at_<Contract>(pipe_of(s).body, 0).accumulate = false; }},
-      {"no zero fill beyond k", "SV", matmul(), [](Sample& s) { at_<Apply>(pipe_of(s).operands, 0).fill.clear(); }},
+      {"no zero fill beyond k", "S", matmul(), [](Sample& s) { for (size_t n : {0, 1}) at_<Apply>(pipe_of(s).operands, n).fill.clear(); }},
+      {"no zero fill beyond k, which is folded", "V", matmul(),
+       [](Sample& s) {
+         for (size_t n : {0, 1}) at_<Apply>(pipe_of(s).operands, n).fill.clear();
+         at_<Contract>(pipe_of(s).body, 0).k_end.reset();
+       }},
       {"k_end one too small", "SV", matmul(), [](Sample& s) { at_<Contract>(pipe_of(s).body, 0).k_end->c -= 1; }},
       {"tile filled transposed", "CSV", matmul(), [](Sample& s) { std::swap(at_<Apply>(pipe_of(s).operands, 0).dst[0].index[0], at_<Apply>(pipe_of(s).operands, 0).dst[0].index[1]); }},
       {"accumulator rows overlap", "CV", matmul(), [](Sample& s) { kernel(s).memories[5].strides[0] = 15; }},
       {"panel walked across", "CV", matmul(), [](Sample& s) { at_<Contract>(pipe_of(s).body, 0).dst.index[1].affine = v(var_of(s, "q1")) + v(var_of(s, "j2"), 4); }},
-      {"the tail block taken for full", "CSV", matmul(),
+      {"the tail block taken for full", "CS", matmul(),
        [](Sample& s) {
          pipe_of(s).segments[0].end = constant(32);
          pipe_of(s).segments[1].begin = constant(32);
@@ -102,7 +107,7 @@ std::vector<Mutant> mutants() {
       {"no zero weight for hidden keys", "SV", flash(), [](Sample& s) { at_<Apply>(pipe_of(s).body, 3).fill.clear(); }},
       {"keys beyond the end copied", "CS", flash(), [](Sample& s) { at_<Apply>(pipe_of(s).operands, 0).partial.clear(); }},
       {"values copied from keys", "V", flash(), [](Sample& s) { at_<Apply>(pipe_of(s).operands, 1).body.refs[0].memory = 1; }},
-      {"full blocks reach one too far", "CSV", flash(), [](Sample& s) { at_<Let>(kernel(s).body, 4).operands[0].c += 8; }},
+      {"full blocks reach one too far", "V", flash(), [](Sample& s) { at_<Let>(kernel(s).body, 4).operands[0].c += 8; }},
       {"gather unchecked", "CS", gather(), [](Sample& s) { apply_of(s).body.refs[1].checked = false; }},
       {"gather off by one", "V", gather(), [](Sample& s) { apply_of(s).body.refs[1].index[0].affine.c += 1; }},
       {"scatter unbounded", "C", scatter(), [](Sample& s) { apply_of(s).bounds.resize(1); }},
