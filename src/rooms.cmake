@@ -13,3 +13,5 @@ tang_room(schedule USES ir target)     # schedules as plain data; legality; the 
 tang_room(plan     USES schedule)      # groups, roles, flush, placement, buffers, donation
 tang_room(models   FOLDER models USES eval)  # builders: clients of tang.hpp only
 tang_room(lower    USES plan kernel)   # plan -> kernel IR (point, fold, tile, recur, stage)
+tang_room(emit     USES kernel)       # dialects as thin printers
+tang_room(device   USES target LIBS Threads::Threads ${CMAKE_DL_LIBS})  # bytes, launches, clocks

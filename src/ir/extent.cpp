@@ -186,16 +186,19 @@ void Extent::symbols(std::map<std::string, bool>& out) const {
     }
 }
 std::string Extent::text() const {
+  return text([](const std::string& name) { return name; });
+}
+std::string Extent::text(const std::function<std::string(const std::string&)>& spelling) const {
   if (!terms_) return std::to_string(constant_);
   std::string out;
   for (auto& t : *terms_) {
     std::string product;
     for (auto& a : t.product) {
       if (!product.empty()) product += "*";
-      auto list = [&] { return a->operands[0].text() + ", " + a->operands[1].text(); };
-      if (a->kind == Kind::symbol) product += a->name;
-      if (a->kind == Kind::floor_div) product += "floordiv(" + a->operands[0].text() + ", " + std::to_string(a->divisor) + ")";
-      if (a->kind == Kind::ceil_div) product += "ceildiv(" + a->operands[0].text() + ", " + std::to_string(a->divisor) + ")";
+      auto list = [&] { return a->operands[0].text(spelling) + ", " + a->operands[1].text(spelling); };
+      if (a->kind == Kind::symbol) product += spelling(a->name);
+      if (a->kind == Kind::floor_div) product += "floordiv(" + a->operands[0].text(spelling) + ", " + std::to_string(a->divisor) + ")";
+      if (a->kind == Kind::ceil_div) product += "ceildiv(" + a->operands[0].text(spelling) + ", " + std::to_string(a->divisor) + ")";
       if (a->kind == Kind::min) product += "min(" + list() + ")";
       if (a->kind == Kind::max) product += "max(" + list() + ")";
     }

@@ -2,6 +2,7 @@
 // Equal extents have the same normal form.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -25,6 +26,7 @@ class Extent {
   bool is_constant() const { return !terms_; }
   int64_t value() const;  // checked: constant
   std::string text() const;
+  std::string text(const std::function<std::string(const std::string&)>& spelling) const;  // of each symbol
   void symbols(std::map<std::string, bool>& out) const;
 
   // Every symbol replaced; an unbound symbol stays.
