@@ -142,7 +142,11 @@ Cost cost_of(const Graph& g) {
         const auto s = ir::sources(g, r);
         return std::find(s.begin(), s.end(), Port{id, p}) != s.end();
       }) || std::any_of(g.outputs.begin(), g.outputs.end(), [&](auto& o) { return o.port == Port{id, p}; });
-      if (read) out.stored.push_back({{id, p}, g.label({id, p}), g.shape({id, p}), nominal_size(g, {id, p}) * bytes_of(g.type({id, p}))});
+      if (!read) continue;
+      std::string name = g.label({id, p});
+      for (auto& o : g.outputs)
+        if (o.port == Port{id, p}) name = o.name;
+      out.stored.push_back({{id, p}, name, g.shape({id, p}), nominal_size(g, {id, p}) * bytes_of(g.type({id, p}))});
     }
   }
   return out;

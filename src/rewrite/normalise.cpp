@@ -1,0 +1,150 @@
+// Normalise: exp2(A) / l is exp2(A - log2 l) where exp2(A) is literally a live term of l, so that l > 0.
+#include <algorithm>
+
+#include "tang/expr/diff.hpp"
+#include "tang/ir/surface.hpp"
+#include "tang/rewrite/import.hpp"
+#include "tang/rewrite/rules.hpp"
+#include "tang/rewrite/terms.hpp"
+
+namespace tang::rewrite {
+
+namespace {
+// The exponent of a sum's terms: of a plain sum of exp2(A), or of a component 1 that is rescaled by exp2 of the base.
+struct Exponent {
+  Comp node;  // the fold, perhaps with a read of its own base
+  Id exponent;
+};
+std::optional<Exponent> exponent_of(Graph& g, Port l) {
+  Pool& p = g.pool;
+  const Comp* c = g[l.node].comp();
+  if (!c || !c->monoid || !c->outs[l.port].view.empty() || !axes_fit(*c)) return {};
+  Exponent out{*c, 0};
+  if (is_plain_fold(p, *c, Op::add)) {
+    if (p[c->lift[0]].op != Op::exp2) return {};
+    out.exponent = p[c->lift[0]].args[0];
+    return out;
+  }
+  if (p[c->lift[l.port]].op != Op::literal || p[c->lift[l.port]].r != 1) return {};
+  const auto act = expr::linear_factor(p, c->monoid->combine[l.port], p.leaf(Op::var, Type::real, 2 * int64_t(l.port)));
+  if (!act || p[*act].op != Op::select || p[p[*act].args[2]].op != Op::exp2) return {};
+  const Id e = p[p[*act].args[2]].args[0];
+  std::map<Id, Id> to;
+  for (size_t b = 0; b < out.node.lift.size(); ++b) {
+    if (!is_plain_component(p, *c, b, Op::max) && !is_plain_component(p, *c, b, Op::min)) continue;
+    Arg self{{l.node, uint32_t(b)}, {}};
+    for (int a : c->outs[b].axes) self.view.push_back(ir::axis(a));
+    to[c->monoid->combine[b]] = read_leaf(p, Type::real, add_read(out.node, self));
+    to[p.leaf(Op::var, Type::real, 2 * int64_t(b))] = out.node.lift[b];
+  }
+  out.exponent = expr::substitute(p, e, to);
+  if (!expr::subterms(p, out.exponent, Op::var).empty()) return {};
+  return out;
+}
+// Is exp2(a) the term of l at some axis of n, live wherever n's term is?
+bool is_live_term(Graph& g, const Comp& n, Id a, Id l) {
+  Pool& p = g.pool;
+  if (p[l].op != Op::arg) return false;
+  const Arg read = n.args[size_t(p[l].whole)];
+  const auto sum = exponent_of(g, read.from);
+  if (!sum || sum->node.folds.size() != 1) return false;
+  const auto picked = picked_axes(*g[read.from.node].comp(), read);
+  for (int x = 0; x < n.axis_count(); ++x) {
+    if (!(n.extent(x) == sum->node.folds[0])) continue;
+    Comp trial = n;
+    bool missing = false;
+    Import in(p, sum->node, trial, [&](int y) {
+      if (size_t(y) >= sum->node.points.size()) return ir::axis(x);
+      auto it = picked.find(y);
+      missing |= it == picked.end();
+      return it == picked.end() ? ir::constant(0) : it->second;
+    });
+    const Domain d = ir::pruned(in.domain(sum->node.domain), n.extents(), g.symbols);
+    const Id e = in.body(sum->exponent);
+    if (missing || !in.why().empty() || !ir::implies(n.domain, d)) continue;
+    if (expr::simplify(p, expr::present(p, e).value) != expr::simplify(p, a)) continue;
+    return true;
+  }
+  return false;
+}
+std::optional<Id> normalised(Graph& g, Comp& n, Id lift) {
+  Pool& p = g.pool;
+  const expr::Present x = expr::present(p, lift);
+  Product f = product_of(p, x.value);
+  Dependence depends(p, n);
+  const Axes folds = fold_axes(n);
+  for (size_t k = 0; k < f.factors.size(); ++k) {
+    if (p[f.factors[k]].op != Op::exp2) continue;
+    const Id a = p[f.factors[k]].args[0];
+    auto with_log = [&](Id l) {
+      const expr::E e = expr::E{&p, a} - log2(expr::E{&p, l});
+      f.factors[k] = exp2(e).id;
+      const Id out = term_of(p, f);
+      return x.when == expr::yes(p) ? out : p.make(Op::only, {x.when, out});
+    };
+    // A divisor that the fold leaves alone is hoisted instead.
+    for (size_t d = 0; d < f.divisors.size(); ++d)
+      if (const Id l = f.divisors[d]; (depends.of(l) & folds) && is_live_term(g, n, a, l)) {
+        f.divisors.erase(f.divisors.begin() + long(d));
+        return with_log(l);
+      }
+    for (size_t d = 0; d < f.factors.size(); ++d)
+      if (p[f.factors[d]].op == Op::recip)
+        if (const Id l = p[f.factors[d]].args[0]; (depends.of(l) & folds) && is_live_term(g, n, a, l)) {
+          const Id keep = f.factors[k];
+          f.factors.erase(f.factors.begin() + long(d));
+          k = size_t(std::find(f.factors.begin(), f.factors.end(), keep) - f.factors.begin());
+          return with_log(l);
+        }
+  }
+  return {};
+}
+bool has_site(const Pool& p, const Comp& n) {
+  if (!n.monoid || n.folds.empty() || !axes_fit(n)) return false;
+  for (Id l : n.lift) {
+    bool power = false, divides = false;
+    for (Id x : expr::schedule(p, {l})) {
+      power |= p[x].op == Op::exp2;
+      divides |= (p[x].op == Op::recip && p[p[x].args[0]].op == Op::arg) || (p[x].op == Op::ratio && p[p[x].args[1]].op == Op::arg);
+    }
+    if (power && divides) return true;
+  }
+  return false;
+}
+Result<Rewritten> apply(const Graph& g) {
+  bool any = false;
+  for (NodeId id = 0; id < g.nodes.size() && !any; ++id)
+    if (auto* c = g[id].comp()) any = has_site(g.pool, *c);
+  if (!any) return Refusal{"no term of a fold divides an exponential"};
+  Changed c = change_each(g, [&](Edit& e, NodeId id, Comp& n) -> std::optional<std::string> {
+    if (!has_site(e.to.pool, n)) return {};
+    bool fired = false;
+    for (Id& l : n.lift)
+      while (auto next = normalised(e.to, n, l)) {
+        l = *next;
+        fired = true;
+      }
+    if (!fired) return {};
+    return g.label({id, 0});
+  });
+  if (c.what.empty()) return Refusal{"no divisor is the sum of the very exponential"};
+  return Rewritten{std::move(c.graph), std::move(c.what)};
+}
+Graph witness() {
+  ir::Builder b;
+  auto s = b.input("s", {5, 4}), u = b.input("u", {5, 3});
+  auto [i, j, c] = ir::axes<"i j c">();
+  auto score = masked(j <= i, s(i, j)), top = max(j, score), weight = exp(score - top);
+  // What a gradient of attention asks for: the weights again, summed over the rows.
+  b.output(ir::map({j, c}, sum(i, ratio(weight, sum(j, weight)) * u(i, c))), "dv");
+  return b.graph();
+}
+}  // namespace
+
+Rule normalise() {
+  return {"normalise",
+          {"exp2(A) / l = exp2(A - log2 l) where exp2(A) is a live term of l = sum exp2(A): then l > 0", "normalise_sound", Law::algebraic},
+          apply, witness};
+}
+
+}  // namespace tang::rewrite
