@@ -138,6 +138,10 @@ std::optional<Ref> Emitters::read_in_place(const Site& s, const Place& at) {
   for (int k : s.c.sides.k) volume *= n.extent(k).value();
   volume *= n.extent(s.c.sides.n[0]).value();
   if (column != 1 || (row > near_stride && volume > small_operand)) return {};
+  // A contraction reads whole panels: a ragged edge needs a copy that is padded with zeros.
+  if (n.extent(s.c.sides.n[0]).value() % f_.choice.columns()) return {};
+  for (int k : s.c.sides.k)
+    if (n.extent(k).value() % f_.extent(n, s.core, k)) return {};
   const int index = probe.ref(int(t.whole));
   const Ref r = probe.out.refs[size_t(index)];
   if (r.checked) return {};
@@ -192,8 +196,9 @@ std::optional<Ref> Emitters::copied(const Site& s, const Place& at) {
   for (int k : s.c.sides.k) {
     const Var v = frame.k.fresh("k");
     pl.at[size_t(k)] = variable(v);
-    const int64_t e = n.extent(k).value();
+    const int64_t whole = n.extent(k).value(), e = round_up(whole, std::max<int64_t>(1, f_.extent(n, s.core, k)));
     a.axes.push_back({v, e});
+    if (e != whole) a.bounds.push_back({constant(whole - 1) - variable(v), {}});
     memory.shape.push_back(e);
     dst.index.push_back({variable(v), {}});
     src.index.push_back({at.at[size_t(k)], {}});
@@ -212,7 +217,7 @@ std::optional<Ref> Emitters::copied(const Site& s, const Place& at) {
   std::vector<ir::Id> terms;
   for (int x : s.c.sides.b) terms.push_back(s.c.factors[size_t(x)]);
   body.out.values.push_back(body.value(expr::product(f_.g.pool, terms)));
-  a.bounds = masks(s, body, column, row);
+  for (auto& b : masks(s, body, column, row)) a.bounds.push_back(b);
   if (n.extent(column).value() % nr) a.bounds.push_back({constant(n.extent(column).value() - 1) - pl.at[size_t(column)], {}});
   a.fill = {a.bounds.empty() ? std::optional<expr::Value>() : expr::real(0)};
   a.body = std::move(body.out);
@@ -267,7 +272,6 @@ void Emitters::contract(const Site& s, Port dst, const std::optional<Weight>& we
   }
   if (auto b = read_in_place(s, at)) {
     c.b = *b;
-    c.n_end = constant(n.extent(column).value()) - base(s.core, column);
   } else if (auto copy = copied(s, at)) {
     c.b = *copy;
   } else {
