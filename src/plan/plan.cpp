@@ -6,16 +6,14 @@
 
 namespace tang::plan {
 
-std::vector<Port> ports_read(const ir::Graph& g, NodeId id) { return sources(g, id); }
-
 const Buffer* Plan::buffer(Port q) const {
   for (auto& b : buffers)
     if (b.of == q) return &b;
   return nullptr;
 }
 
-Planner::Planner(Plan& p, const schedule::Schedule& s, std::map<NodeId, NodeId> heir, bool body)
-    : p_(p), g_(*p.graph), s_(s), heir_(std::move(heir)), body_(body) {
+Planner::Planner(Plan& p, ir::Pool& pool, const schedule::Schedule& s, std::map<NodeId, NodeId> heir, bool body)
+    : p_(p), pool_(pool), g_(*p.graph), s_(s), heir_(std::move(heir)), body_(body) {
   const size_t n = g_.nodes.size();
   std::vector<char> needed(n, 0);
   std::vector<int> depth(n, 0);
@@ -54,6 +52,7 @@ void Planner::run() {
   while (!group_folds()) {
   }
   place_maps();
+  donate();
   order_steps();
   place_buffers();
   place_arena();
@@ -72,21 +71,34 @@ void need_bound(const ir::Graph& g, NodeId id) {
     for (auto& e : c->extents()) bound(e);
   if (auto* r = g[id].recur()) bound(r->steps);
 }
-Plan planned(std::shared_ptr<const ir::Graph> g, const schedule::Schedule& s, std::map<NodeId, NodeId> heir, bool body) {
+Plan planned(ir::Graph graph, const schedule::Schedule& s, std::map<NodeId, NodeId> heir, bool body) {
+  auto g = std::make_shared<ir::Graph>(std::move(graph));
+  for (NodeId id = 0; id < g->nodes.size(); ++id) need_bound(*g, id);
   Plan p;
-  p.graph = std::move(g);
-  for (NodeId id = 0; id < p.graph->nodes.size(); ++id) need_bound(*p.graph, id);
-  Planner(p, s, std::move(heir), body).run();
+  p.graph = g;
+  Planner(p, g->pool, s, std::move(heir), body).run();
   return p;
 }
 }  // namespace
 
-Plan make_plan(const ir::Graph& g, const schedule::Schedule& s) {
-  return planned(std::make_shared<const ir::Graph>(g), s, {}, false);
-}
+Plan make_plan(const ir::Graph& g, const schedule::Schedule& s) { return planned(g, s, {}, false); }
+
+// The step graph as it stands, ids and all; its outputs are the new states, then the emits that are no old states (those
+// are copied at the head of the body, so that they never keep a state from being updated in place).
 Plan make_body(const ir::Recur& r, const schedule::Schedule& s) {
-  auto g = std::make_shared<ir::Graph>(*r.step);
-  return planned(std::move(g), s, {}, true);
+  ir::Graph g = *r.step;
+  g.outputs.clear();
+  std::map<NodeId, NodeId> heir;
+  for (size_t k = 0; k < r.states.size(); ++k) {
+    auto& in = std::get<ir::Input>(g.nodes[r.states[k].in].what);
+    in.kind = ir::Input::state;
+    g.outputs.push_back({r.states[k].out, "next " + std::to_string(k), in.format});
+    heir[r.states[k].in] = r.states[k].out.node;
+  }
+  for (size_t k = 0; k < r.emits.size(); ++k)
+    if (!g[r.emits[k].out.node].input())
+      g.outputs.push_back({r.emits[k].out, "emit " + std::to_string(k), ir::default_format(g.type(r.emits[k].out))});
+  return planned(std::move(g), s, std::move(heir), true);
 }
 
 }  // namespace tang::plan

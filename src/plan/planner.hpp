@@ -10,7 +10,7 @@ namespace tang::plan {
 class Planner {
  public:
   // `heir`: in the body of a Recur, the only node that may take a state input's memory. Empty: any may.
-  Planner(Plan& p, const schedule::Schedule& s, std::map<NodeId, NodeId> heir, bool body);
+  Planner(Plan& p, ir::Pool& pool, const schedule::Schedule& s, std::map<NodeId, NodeId> heir, bool body);
   void run();
 
  private:
@@ -49,7 +49,8 @@ class Planner {
 
   // steps.cpp
   void donate();
-  bool donate(NodeId id, const ir::Arg& read);
+  bool may_take(NodeId id, NodeId input) const;          // by shapes and reads
+  std::string why_not_take(NodeId id, NodeId input) const;
   void order_steps();
   std::vector<NodeId> evaluators(NodeId id) const;       // nodes of groups that evaluate `id`: itself, or a subterm's readers
 
@@ -58,6 +59,7 @@ class Planner {
   void place_arena();
 
   Plan& p_;
+  ir::Pool& pool_;  // of the plan's graph: donation adds the conditions of masked stores
   const ir::Graph& g_;
   const schedule::Schedule& s_;
   std::map<NodeId, NodeId> heir_;
@@ -77,7 +79,6 @@ class Planner {
   std::vector<int> step_of_;                  // of a group
 };
 
-std::vector<Port> ports_read(const ir::Graph& g, NodeId id);  // by a comprehension or a recurrence
 Plan make_body(const ir::Recur& r, const schedule::Schedule& s);
 
 }  // namespace tang::plan

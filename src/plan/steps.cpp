@@ -13,6 +13,73 @@ std::vector<NodeId> Planner::evaluators(NodeId id) const {
   return readers_[id];
 }
 
+namespace {
+// Where the node differs from x, if it is select(when, new, x) or (new where it exists) or_else x.
+std::optional<ir::Id> stored_where(ir::Pool& pool, const Comp& c, NodeId x) {
+  const expr::Term top = pool[c.lift[0]];
+  const ir::Id other = top.op == ir::Op::select ? top.args[2] : top.op == ir::Op::or_else ? top.args[1] : 0;
+  if (top.op != ir::Op::select && top.op != ir::Op::or_else) return std::nullopt;
+  if (pool[other].op != ir::Op::arg || c.args[size_t(pool[other].whole)].from.node != x) return std::nullopt;
+  return top.op == ir::Op::select ? top.args[0] : expr::present(pool, top.args[0]).when;
+}
+}  // namespace
+
+bool Planner::may_take(NodeId id, NodeId x) const {
+  const ir::Input* in = g_[x].input();
+  const Comp& c = comp(id);
+  if (!in || in->kind != ir::Input::state || c.points != in->shape || !c.outs[0].view.empty()) return false;
+  for (size_t d = 0; d < c.outs[0].axes.size(); ++d)
+    if (c.outs[0].axes[d] != int(d)) return false;
+  if (body_) {
+    auto it = heir_.find(x);
+    if (it == heir_.end() || it->second != id) return false;
+  }
+  return std::all_of(c.args.begin(), c.args.end(), [&](const ir::Arg& a) { return a.from.node != x || at_own_point(c, a); });
+}
+
+// The node's group runs after every other reader of the old value.
+std::string Planner::why_not_take(NodeId id, NodeId x) const {
+  if (output_[x]) return "the old value is an output";
+  for (auto& [other, d] : donated_)
+    if (d.input == x) return label(g_, other) + " takes it";
+  for (auto& o : g_.outputs)
+    if (o.port.node == id && o.format != g_[x].input()->format) return "the new value is stored in another format";
+  const std::vector<NodeId> mine = companions(id);
+  for (NodeId r : readers_[x])
+    for (NodeId e : evaluators(r)) {
+      if (e == id) continue;
+      if (home_[e] == home_[id]) return label(g_, r) + " reads the old value in the same step";
+      if (path(mine, companions(e), false)) return "a reader of the old value, " + label(g_, r) + ", depends on the new one";
+    }
+  return "";
+}
+
+// Nodes with the fewest candidates choose first, so that an optimizer's parameter does not take its moment's memory.
+void Planner::donate() {
+  std::vector<std::pair<NodeId, std::vector<NodeId>>> wishes;
+  for (NodeId id : order_) {
+    if (!g_[id].comp() || comp(id).monoid || home_[id] < 0) continue;
+    std::vector<NodeId> from;
+    for (auto& a : comp(id).args)
+      if (may_take(id, a.from.node) && std::find(from.begin(), from.end(), a.from.node) == from.end()) from.push_back(a.from.node);
+    if (!from.empty()) wishes.emplace_back(id, std::move(from));
+  }
+  std::stable_sort(wishes.begin(), wishes.end(), [](auto& a, auto& b) { return a.second.size() < b.second.size(); });
+  for (auto& [id, from] : wishes)
+    for (NodeId x : from) {
+      if (donated_.count(id)) break;
+      const std::string why = why_not_take(id, x);
+      if (!why.empty()) {
+        note("refused: " + label(g_, id) + " in the memory of " + label(g_, x) + ": " + why + "; copying");
+        continue;
+      }
+      for (NodeId r : readers_[x])
+        for (NodeId e : evaluators(r))
+          if (home_[e] != home_[id]) after_.emplace_back(home_[e], home_[id]);
+      donated_[id] = {x, stored_where(pool_, comp(id), x)};
+    }
+}
+
 // Of the ready groups the one whose first node comes first.
 void Planner::order_steps() {
   const size_t n = groups_.size();
