@@ -61,6 +61,7 @@ Ltac expand :=
     end ].
 Ltac zeros :=
   repeat match goal with
+  | H : ~ 0 < ?x, K : ~ ?x < 0 |- _ => is_var x; assert (x = 0) by lra; subst x; clear H K
   | H : ~ ?x < ?y, K : ~ ?y < ?x |- _ => is_var x; is_var y; assert (x = y) by lra; subst x; clear H K
   | H : ~ ?x < ?y, K : ~ ?y < ?z, L : ~ ?z < ?x |- _ =>
       is_var x; is_var y; is_var z; assert (x = y) by lra; assert (y = z) by lra; subst x; subst y
@@ -71,13 +72,20 @@ Ltac zeros :=
 Ltac nonzero := repeat split; try assumption; try lra; try (apply Rgt_not_eq; repeat apply Rmult_lt_0_compat; lra).
 (* Ring first is costly on quotients, and field is needless without them. *)
 Ltac algebra := lazymatch goal with |- context [Rinv _] => solve [field; nonzero] | _ => solve [ring] end.
+Ltac numerals := repeat match goal with |- context [power2 ?e] =>
+  let b := eval vm_compute in (Z.ltb e 0) in
+  lazymatch b with
+  | true => let n := eval vm_compute in (2 ^ (- e))%Z in change (power2 e) with (/ IZR n)
+  | false => let n := eval vm_compute in (2 ^ e)%Z in change (power2 e) with (IZR n)
+  end end.
 Ltac real_equal :=
   first
   [ reflexivity
   | lazymatch goal with
     | |- context [exp2 _] => first [solve [expand; positives; algebra] | solve [zeros; expand; positives; algebra]]
     | _ => first [algebra | lra | solve [positives; algebra] | solve [zeros; first [algebra | lra]]]
-    end ].
+    end
+  | solve [numerals; (lra || field)] ].
 Ltac close :=
   try reflexivity;
   repeat match goal with |- @cons _ _ _ = @cons _ _ _ => f_equal end;
@@ -96,11 +104,18 @@ Ltac split_dec :=
   match goal with
   | |- context [Req_EM_T ?a ?b] => innermost a b;
       let E := fresh "E" in destruct (Req_EM_T a b) as [E|E]; [try (exfalso; lra) | try (exfalso; apply E; lra)]
-  | |- context [Rlt_dec ?a ?b] => innermost a b; destruct (Rlt_dec a b); try (exfalso; lra)
+  | |- context [Rlt_dec ?a ?b] => innermost a b; destruct (Rlt_dec a b);
+      try (exfalso; lra);
+      try (lazymatch constr:(a + b) with context [Rmult] => exfalso; nra end)
   end.
 
 (* Evaluation of closed terms over constructors; the operations of R, exp2 and 2^e stay opaque. *)
 Ltac value_of t :=
   eval cbv -[Rplus Rmult Ropp Rinv Rminus Rdiv Rlt_dec Req_EM_T exp2 log2 sqrt sin atan2 power2 IZR Int_part] in t.
 Ltac evaluate t := let u := value_of t in change t with u.
-Ltac split_all := repeat (split_dec; cbv iota).
+(* Signs that comparisons may ask for. *)
+Ltac know := repeat match goal with
+  | |- context [exp2 ?a] => lazymatch goal with _ : 0 < exp2 a |- _ => fail | _ => pose proof (exp2_pos a) end
+  | |- context [power2 ?e] => lazymatch goal with _ : 0 < power2 e |- _ => fail | _ => pose proof (power2_pos e) end
+  end.
+Ltac split_all := know; repeat (split_dec; cbv iota).

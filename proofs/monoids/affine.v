@@ -46,7 +46,8 @@ Proof.
 elim: t => [|t IH]; first by rewrite /decay !big_geq // scale1r addr0.
 have D s : (s <= t)%N -> decay s t.+1 = g t * decay s t by move=> h; rewrite /decay big_nat_recr //= mulrC.
 rewrite /= -/(w t) {1}IH scalerDr scalerA -D // -addrA; congr (_ + _).
-rewrite big_nat_recr //= scaler_sumr /decay big_geq // scale1r; congr (_ + _).
+have d1 : decay t.+1 t.+1 = 1 by rewrite /decay big_geq.
+rewrite big_nat_recr //= scaler_sumr d1 scale1r; congr (_ + _).
 by apply: eq_big_nat => s /andP [_ h]; rewrite scalerA -D.
 Qed.
 (* Row t of the system: w_t + sum_{s < t} (decay * z_t u_s) w_s = y_t - decay z_t S0. *)
