@@ -25,7 +25,7 @@ std::vector<Rule> every_rule() {
 }
 // Values for every input of a graph; `wild` adds infinities and NaN.
 Feed feed_for(const Graph& g, Random& r, bool wild) {
-  const double odd[] = {inf, -inf, nan, 0, -0.0, 1, -1};
+  const double odd[] = {inf, -inf, nan_, 0, -0.0, 1, -1};
   Feed f;
   for (auto& n : g.nodes) {
     if (!n.input()) continue;
@@ -79,7 +79,7 @@ TEST(laws, every_rule_refines_its_witness) {
         eval::Options o;
         o.order = order;
         auto got = eval::run(out->graph, f, o);
-        for (auto& [name, a] : want) EXPECT_EQ(difference(a, got.at(name), exact && order.kind == FoldOrder::sequential), "") << rule.name << " " << name;
+        for (auto& [name, a] : want) EXPECT_EQ(unequal(a, got.at(name), exact && order.kind == FoldOrder::sequential), "") << rule.name << " " << name;
       }
     }
   }
@@ -109,7 +109,7 @@ TEST(laws, the_order_of_outputs_and_of_building_does_not_change_the_result) {
 TEST(laws, guard_to_absence_on_2000_random_lifts) {
   Random r{1};
   const Rule rule = rewrite::guard_to_absence();
-  const double pads[] = {0, -inf, inf, 1, -1}, values[] = {0, 1, -1, 2, 0.5, inf, -inf, nan, -3};
+  const double pads[] = {0, -inf, inf, 1, -1}, values[] = {0, 1, -1, 2, 0.5, inf, -inf, nan_, -3};
   int fired = 0;
   for (int round = 0; round < 2000; ++round) {
     Builder b;
@@ -144,7 +144,7 @@ TEST(laws, guard_to_absence_on_2000_random_lifts) {
     for (int data = 0; data < 8; ++data) {
       Feed f;
       for (const char* name : {"a", "b", "c"}) f[name] = filled({4}, [&](int64_t) { return values[r.below(9)]; });
-      const std::string d = difference(eval::run(g, f).at("y"), eval::run(out->graph, f).at("y"));
+      const std::string d = unequal(eval::run(g, f).at("y"), eval::run(out->graph, f).at("y"));
       ASSERT_EQ(d, "") << m.name << " round " << round;
     }
   }
@@ -171,7 +171,7 @@ TEST(laws, optimize_on_400_random_masked_attentions) {
     s = r.below(2) ? masked(g, s) : where(g, s, -inf);
     if (r.below(3) == 0) s = 2.0 * s;
     const Graph naive = r.below(2) ? h.softmax(s) : h.stored_softmax(s);
-    const double odd[] = {nan, inf, -inf, 0};
+    const double odd[] = {nan_, inf, -inf, 0};
     for (const char* name : {"q", "k", "v"})
       if (r.below(3) == 0) h.feed[name].r[r.below(h.feed[name].r.size())] = odd[r.below(4)];
     auto o = rewrite::optimize(naive);
@@ -180,7 +180,7 @@ TEST(laws, optimize_on_400_random_masked_attentions) {
     for (auto& order : orders()) {
       eval::Options opt;
       opt.order = order;
-      ASSERT_EQ(difference(want, eval::run(o.graph, h.feed, opt).at("out")), "") << "round " << round << " order " << int(order.kind) << "\n" << rewrite::explain(o.trace);
+      ASSERT_EQ(unequal(want, eval::run(o.graph, h.feed, opt).at("out")), "") << "round " << round << " order " << int(order.kind) << "\n" << rewrite::explain(o.trace);
     }
   }
   EXPECT_EQ(online, 400);

@@ -22,7 +22,7 @@ TEST(masks, nan_behind_a_mask_case_03) {
   Head h(2, 2, 4);
   const Graph g = h.softmax(masked(Index(h.j) <= Index(0), h.dot()));
   const Array x = filled({2, 4}, [](int64_t k) { return double(k); });
-  h.feed = {{"q", x}, {"k", with(x, {4}, nan)}, {"v", with(x, {5}, nan)}};
+  h.feed = {{"q", x}, {"k", with(x, {4}, nan_)}, {"v", with(x, {5}, nan_)}};
   auto o = witness("dead NaN", g, h.feed, {flash});
   auto out = eval::run(o.graph, h.feed).at("out");
   for (int k = 0; k < 4; ++k) EXPECT_EQ(out.r[size_t(k)], k);
@@ -74,7 +74,7 @@ TEST(masks, documents_by_equality_leave_a_predicate) {
   Head h(6, 6, 4);
   auto doc = h.b.input("doc", {6}, Format::i32);
   h.feed["doc"] = ids({0, 0, 1, 1, 1, 2});
-  h.feed["v"] = with(h.feed["v"], {20, 21}, nan);
+  h.feed["v"] = with(h.feed["v"], {20, 21}, nan_);
   witness("documents ==", h.softmax(masked(doc(h.i) == doc(h.j), masked(h.j <= h.i, h.dot()))), h.feed, {flash});
 }
 TEST(masks, boolean_mask_with_a_dead_row_case_01) {
@@ -92,7 +92,7 @@ TEST(masks, append_to_a_cache_at_a_runtime_position) {
   auto pos = h.b.input("pos", {}, Format::i32), fresh = h.b.input("fresh", {4});
   h.feed["pos"] = number(3);
   h.feed["fresh"] = u(9, {4});
-  h.feed["k"] = with(h.feed["k"], {12, 13, 14, 15, 16, 17}, nan);
+  h.feed["k"] = with(h.feed["k"], {12, 13, 14, 15, 16, 17}, nan_);
   const Scalar key = select(iota(h.j) == pos(), fresh(h.d), h.k(h.j, h.d));
   const Scalar dot = sum(h.d, h.q(h.i, h.d) * key);
   witness("append", h.softmax(masked(h.j <= Index(pos()), dot)), h.feed, {flash});
@@ -117,7 +117,7 @@ TEST(masks, chunked_axes_with_a_ragged_tail) {
   h.feed["chunk"] = ids({0, 0, 0, 1, 1, 1, 2, 2});
   const Graph flat = h.softmax(masked(chunk(h.i) == chunk(h.j), masked(h.j <= h.i, 2.0 * h.dot())));
   auto want = eval::run(flat, h.feed).at("out");
-  for (size_t k = 0; k < 16; ++k) EXPECT_NEAR(out.r[k], want.r[k], 1e-12);
+  for (size_t p = 0; p < 16; ++p) EXPECT_NEAR(out.r[p], want.r[p], 1e-12);
 }
 TEST(masks, three_unions_exceed_the_cap_and_leave_a_predicate) {
   Head h(6, 6, 4);
@@ -190,8 +190,8 @@ TEST(masks, paged_keys_with_a_missing_page) {
   const Scalar top = max({p, o}, score), e = exp(score - top);
   b.output(map({i, c}, ratio(sum({p, o}, e * vp(slot, o, c)), sum({p, o}, e))), "out");
   Feed f{{"q", u(1, {3, 2})},
-         {"kpool", with(u(2, {4, 2, 2}), {0, 1, 2, 3}, nan)},
-         {"vpool", with(u(3, {4, 2, 2}), {0, 1, 2, 3}, nan)},
+         {"kpool", with(u(2, {4, 2, 2}), {0, 1, 2, 3}, nan_)},
+         {"vpool", with(u(3, {4, 2, 2}), {0, 1, 2, 3}, nan_)},
          {"table", ids({3, -1, 1})},
          {"len", number(5)}};
   const Graph g = b.graph();

@@ -94,7 +94,7 @@ TEST(padding, a_comparison_sees_the_nan_that_zero_times_inf_makes) {
     auto i = axis("i", 3), z = axis("z", 1);
     const Scalar cond = order ? 0.0 * c(i) < 1.0 : c(i) == c(i);
     b.output(map({z}, sum(i, select(cond, a.at_or(0.0, {Index(i) - 1}), 1.0)) + 0.0 * to_real(iota(z))), "y");
-    witness(order ? "0*c < 1" : "c == c", b.graph(), {{"a", u(1, {3})}, {"c", filled({3}, [=](int64_t k) { return k ? 1. : order ? inf : nan; })}}, {}, {guard});
+    witness(order ? "0*c < 1" : "c == c", b.graph(), {{"a", u(1, {3})}, {"c", filled({3}, [=](int64_t k) { return k ? 1. : order ? inf : nan_; })}}, {}, {guard});
   }
 }
 namespace {

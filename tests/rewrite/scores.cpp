@@ -102,6 +102,6 @@ TEST(scores, finding_a_fold_hides_absence) {
   Head h(4, 4, 2);
   auto kr = map({h.j, h.d}, masked(Index(h.j) <= Index(2), h.k(h.j, h.d) + to_real(iota(h.j))), "kr");
   const Scalar dot = sum(h.d, h.q(h.i, h.d) * kr(h.j, h.d));
-  h.feed["k"] = with(h.feed["k"], {6, 7}, nan);
+  h.feed["k"] = with(h.feed["k"], {6, 7}, nan_);
   witness("hidden", h.softmax(dot), h.feed, {"fuse", flash});
 }

@@ -16,7 +16,7 @@ using namespace tang::ir;
 using eval::Array;
 using Feed = eval::Inputs;
 inline constexpr double inf = std::numeric_limits<double>::infinity();
-inline const double nan = std::nan("");
+inline const double nan_ = std::nan("");
 
 inline Array u(double s, std::vector<int64_t> shape) {  // sin(s + 0.7 k), the filling of the golden cases
   std::vector<double> v(size_t(eval::volume(shape)));
@@ -36,7 +36,7 @@ inline Array ids(std::vector<int64_t> v) { return eval::indices({int64_t(v.size(
 inline Array number(int64_t v) { return eval::indices({}, {v}); }
 
 // Equal wherever the naive value is not NaN; presence always.
-inline std::string difference(const Array& naive, const Array& got, bool bitwise = false) {
+inline std::string unequal(const Array& naive, const Array& got, bool bitwise = false) {
   if (naive.shape != got.shape || naive.type != got.type) return "another shape or type";
   for (int64_t k = 0; k < naive.size(); ++k) {
     const Value a = naive.at(k), b = got.at(k);
@@ -63,7 +63,7 @@ inline void expect_refines(const Graph& naive, const Graph& rewritten, const Fee
     eval::Options options;
     options.order = o;
     const auto got = eval::run(rewritten, feed, options);
-    for (auto& [out, a] : want) EXPECT_EQ(difference(a, got.at(out)), "") << name << ", output " << out << ", order " << int(o.kind);
+    for (auto& [out, a] : want) EXPECT_EQ(unequal(a, got.at(out)), "") << name << ", output " << out << ", order " << int(o.kind);
   }
 }
 // Every map stored, with fill 0 where it does not exist, and the fill believed by all readers.
