@@ -1,0 +1,95 @@
+#include "tang/kernel/legalize.hpp"
+
+#include <algorithm>
+
+#include "tang/base/match.hpp"
+#include "tang/base/number.hpp"
+#include "tang/kernel/analyze.hpp"
+
+namespace tang::kernel {
+
+void choose_block(Contract& c, const target::Target& t) {
+  int64_t rows = 1;
+  for (auto& a : c.m) rows *= a.extent;
+  const int64_t run = c.n.empty() ? 1 : c.n.back().extent;
+  double best = 0;
+  Contract out = c;
+  for (int vectors = 1; vectors <= std::max<int64_t>(1, run / std::max(1, t.lanes)); ++vectors)
+    for (int height = 1; height <= rows; ++height) {
+      Contract x = c;
+      x.rows = height;
+      x.vectors = vectors;
+      if (registers(x) > t.vector_registers) break;
+      const double gain = double(height) * vectors / (height + vectors) - (rows % height ? 0.25 : 0);  // a ragged last block
+      if (gain > best) {
+        best = gain;
+        out = x;
+      }
+    }
+  c = out;
+}
+int choose_vector(const Kernel& k, const std::vector<TileAxis>& axes, const std::vector<const Ref*>& writes,
+                  const std::vector<const Ref*>& reads) {
+  auto moves_by = [&](const Ref& r, Var v) -> std::optional<int64_t> {
+    const auto a = address(k, r);
+    if (!a) return {};
+    for (auto& [x, c] : a->terms)
+      if (x == v) return c;
+    return 0;
+  };
+  for (size_t x = axes.size(); x-- > 0;) {
+    if (axes[x].extent < 2) continue;
+    const bool stores = std::all_of(writes.begin(), writes.end(), [&](auto* r) { return moves_by(*r, axes[x].var) == 1; });
+    const bool loads = std::all_of(reads.begin(), reads.end(), [&](auto* r) {
+      const auto c = moves_by(*r, axes[x].var);
+      return c && (*c == 0 || *c == 1);
+    });
+    if (stores && loads && !writes.empty()) return int(x);
+  }
+  return -1;
+}
+
+namespace {
+std::vector<const Ref*> pointers(const std::vector<Ref>& r) {
+  std::vector<const Ref*> out;
+  for (auto& x : r) out.push_back(&x);
+  return out;
+}
+Block legal(const Kernel& k, const Block& b, const target::Target& t) {
+  Block out;
+  for (auto& s : b) {
+    Stmt to = s;
+    bool keep = true;
+    std::visit(Match{[&](Apply& x) {
+                       if (x.vector < 0) x.vector = choose_vector(k, x.axes, pointers(x.dst), pointers(x.body.refs));
+                     },
+                     [&](Fold& x) {  // kept axes only: lanes along a folded axis would change the order of the fold
+                       if (x.vector < 0) x.vector = choose_vector(k, x.kept, pointers(x.dst), pointers(x.body.refs));
+                     },
+                     [&](Contract& x) {
+                       if (x.rows == 1 && x.vectors == 1) choose_block(x, t);
+                     },
+                     [&](Barrier&) { keep = false; }, [](Let&) {}, [&](Loop& x) { x.body = legal(k, x.body, t); },
+                     [&](If& x) { x.then = legal(k, x.then, t); },
+                     [](Pipeline&) { bug(__FILE__, __LINE__, "a pipeline after expansion"); }},
+               to.node);
+    if (keep) out.push_back(std::move(to));
+  }
+  return out;
+}
+}  // namespace
+
+Result<Kernel> try_legalize(const Kernel& k, const target::Target& t) {
+  if (t.workgroup_limit != 1)
+    return Refusal{"target " + t.name + " runs " + std::to_string(t.workgroup_limit) + " lanes a workgroup: no expansion for lanes yet"};
+  Kernel out = expand_pipelines(k);
+  out.body = legal(out, out.body, t);
+  return out;
+}
+Kernel legalize(const Kernel& k, const target::Target& t) {
+  const auto r = try_legalize(k, t);
+  if (!r) throw Error({}, "the kernel cannot run on this target", {{r.why(), {}}}, "choose another target");
+  return *r;
+}
+
+}  // namespace tang::kernel
