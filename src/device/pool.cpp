@@ -1,0 +1,71 @@
+#include "tang/device/pool.hpp"
+
+#include <algorithm>
+
+namespace tang::device {
+
+namespace {
+constexpr int spins = 4000;  // about 20 microseconds: the gap between the kernels of one step
+inline void pause_briefly() {
+#if defined __x86_64__
+  __builtin_ia32_pause();
+#endif
+}
+}  // namespace
+
+Pool::Pool(int workers) : scratch_(size_t(std::max(1, workers))) {
+  for (int w = 1; w < workers; ++w) threads_.emplace_back([this, w] { work(w); });
+}
+Pool::~Pool() {
+  stop_ = true;
+  epoch_.fetch_add(1);
+  epoch_.notify_all();
+  for (auto& t : threads_) t.join();
+}
+void Pool::reserve(int64_t bytes) {
+  if (bytes <= scratch_bytes_) return;
+  for (auto& s : scratch_) {
+    s.bytes = std::make_unique<char[]>(size_t(bytes) + 4096);
+    s.start = reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(s.bytes.get()) + 4095) & ~uintptr_t(4095));
+  }
+  scratch_bytes_ = bytes;
+}
+void Pool::share(int self) {
+  const Job job = job_;
+  for (;;) {
+    const int64_t first = next_.fetch_add(job.chunk, std::memory_order_relaxed);
+    if (first >= job.count) return;
+    job.f(job.args, first, std::min(job.count, first + job.chunk), scratch_[size_t(self)].start);
+  }
+}
+void Pool::work(int self) {
+  uint32_t seen = 0;
+  for (;;) {
+    for (int s = 0; s < spins && epoch_.load(std::memory_order_acquire) == seen; ++s) pause_briefly();
+    epoch_.wait(seen, std::memory_order_acquire);
+    seen = epoch_.load(std::memory_order_acquire);
+    if (stop_) return;
+    share(self);
+    busy_.fetch_sub(1, std::memory_order_acq_rel);
+  }
+}
+void Pool::launch(KernelFunction f, void* const* args, int64_t workgroups, int64_t scratch_bytes) {
+  if (workgroups <= 0) return;
+  std::lock_guard<std::mutex> lock(turn_);
+  reserve(scratch_bytes);
+  if (threads_.empty() || workgroups == 1) return f(args, 0, workgroups, scratch_[0].start);
+  // Four chunks a worker: late ones even out what early ones cost, and the counter is touched rarely.
+  job_ = {f, args, workgroups, std::max<int64_t>(1, workgroups / (4 * workers()))};
+  next_.store(0, std::memory_order_relaxed);
+  busy_.store(int(threads_.size()), std::memory_order_relaxed);
+  epoch_.fetch_add(1, std::memory_order_acq_rel);
+  epoch_.notify_all();
+  share(0);
+  // A worker that has not woken yet still has to pass by, so that the next launch finds it waiting.
+  for (int s = 0; busy_.load(std::memory_order_acquire) != 0; ++s) {
+    if (s < spins) pause_briefly();
+    else std::this_thread::yield();
+  }
+}
+
+}  // namespace tang::device

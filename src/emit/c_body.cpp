@@ -1,0 +1,391 @@
+// Prints scalar bodies: each term once, in the loop level where all that it reads is known, for one lane or a vector.
+#include "tang/emit/c_body.hpp"
+
+#include <algorithm>
+
+#include "tang/base/error.hpp"
+#include "tang/base/number.hpp"
+
+namespace tang::emit {
+
+using expr::Op;
+using expr::Term;
+
+namespace {
+std::string w(const Unit& u) { return u.wide ? "H" : "W"; }
+std::string at_lane(const Affine& a, Var lane, const std::string& l) {
+  const int64_t k = lane >= 0 && !l.empty() ? coefficient(a, lane) : 0;
+  if (!k) return text(a);
+  return text(a) + (k == 1 ? " + " + l : " + " + l + " * " + number(k));
+}
+}  // namespace
+
+const char* choice(Type t) { return t == Type::real ? "sel" : t == Type::boolean ? "selm" : "seli"; }
+std::string splat(const Unit& u, Type t, const std::string& x) {
+  const std::string d = u.wide ? "d" : "";
+  if (t == Type::real) return "tang_" + d + "splatW(" + x + ")";
+  if (t == Type::boolean) return "tang_" + d + "allW(" + x + ")";
+  return u.wide ? "tang_dintsW(" + x + ")" : "tang_intsW((int32_t)tang_lesser(" + x + ", INT32_MAX))";
+}
+
+std::string at_mask(const Unit& u, const std::string& mask) { return (u.wide ? "tang_dat(" : "tang_at(") + mask + ", l)"; }
+std::string lanes_hold(const Unit& u, const Affine& a, int64_t k) {
+  if (u.wide) return "tang_dilessW(tang_dintsW(-1), tang_dintsW(" + text(a) + ") + tang_diota() * " + number(k) + ")";
+  return "tang_ilessW(tang_intsW(-1), tang_intsW((int32_t)tang_clamp(" + text(a) + ")) + tang_iota() * " + number(k) + ")";
+}
+
+BodyText::BodyText(Unit& u, const kernel::Body* body, std::vector<Id> roots, std::vector<Var> levels, Var vector)
+    : u_(u), body_(body), p_(*u.k.pool), levels_(std::move(levels)), lane_(vector), order_(expr::schedule(p_, roots)) {
+  if (body_ && body_->when)
+    for (Id id : expr::schedule(p_, {*body_->when})) condition_.insert(id);
+  for (Id id : order_) {
+    const Term& t = p_[id];
+    int level = 0;
+    bool lanes = false;
+    if (t.op == Op::coord) {
+      level = level_of(kernel::variable(Var(t.whole)));
+      lanes = Var(t.whole) == lane_;
+    } else if (t.op == Op::arg) {
+      level = body_->when && !condition_.count(id) ? int(levels_.size()) : ref_level(int(t.whole));
+      lanes = ref_vector(int(t.whole));
+    } else if (t.op == Op::holds) {
+      for (auto& b : body_->guards[size_t(t.whole)])
+        for (auto& c : b) {
+          level = std::max(level, level_of(c.affine));
+          lanes |= lane_ >= 0 && coefficient(c.affine, lane_);
+          for (auto& r : c.refs) {
+            level = std::max(level, ref_level(r.first));
+            lanes |= ref_vector(r.first);
+          }
+        }
+    }
+    for (int k = 0; k < t.arity(); ++k) {
+      level = std::max(level, level_[t.args[size_t(k)]]);
+      lanes |= vector_[t.args[size_t(k)]];
+    }
+    level_[id] = level;
+    vector_[id] = lanes;
+    nowhere_ |= t.op == Op::literal && t.type == Type::index && t.whole == INT64_MAX;
+  }
+}
+void BodyText::name_var(int64_t leaf, std::string text, bool vector) {
+  for (Id id : order_) {
+    const Term& t = p_[id];
+    if (t.op == Op::var && t.whole == leaf) {
+      names_[id] = text;
+      vector_[id] = vector;
+    }
+    for (int k = 0; k < t.arity(); ++k) vector_[id] = vector_[id] || vector_[t.args[size_t(k)]];
+  }
+}
+int BodyText::level_of(const Affine& a) const {
+  int level = 0;
+  for (size_t i = 0; i < levels_.size(); ++i)
+    if (coefficient(a, levels_[i])) level = int(i) + 1;
+  return level;
+}
+int BodyText::ref_level(int r) const {
+  int level = 0;
+  for (auto& c : body_->refs[size_t(r)].index) {
+    level = std::max(level, level_of(c.affine));
+    for (auto& x : c.refs) level = std::max(level, ref_level(x.first));
+  }
+  return level;
+}
+bool BodyText::ref_vector(int r) const {
+  if (lane_ < 0) return false;
+  for (auto& c : body_->refs[size_t(r)].index) {
+    if (coefficient(c.affine, lane_)) return true;
+    for (auto& x : c.refs)
+      if (ref_vector(x.first)) return true;
+  }
+  return false;
+}
+
+// ---- reads --------------------------------------------------------------------------------------------------------
+std::string BodyText::coordinate(const kernel::Coordinate& c, const std::string& lane) const {
+  std::string s = at_lane(c.affine, lane_, lane);
+  for (auto& [r, k] : c.refs) s += " + " + element(r, lane) + (k == 1 ? "" : " * " + number(k));
+  return s;
+}
+std::string BodyText::element(int r, const std::string& lane) const {
+  const Ref& ref = body_->refs[size_t(r)];
+  const Memory& m = u_.memory(ref.memory);
+  std::string at = at_lane(offset(u_, ref), lane_, lane), inside;
+  for (size_t d = 0; d < ref.index.size(); ++d) {
+    auto& c = ref.index[d];
+    for (auto& [x, k] : c.refs) {
+      const int64_t stride = k * m.strides[d];
+      at += " + " + element(x, lane) + (stride == 1 ? "" : " * " + number(stride));
+    }
+    if (ref.checked) {
+      const Range known = c.refs.empty() ? u_.range(c.affine) : Range{};
+      if (known.known() && known.lo >= 0 && known.hi < m.shape[d]) continue;
+      inside += (inside.empty() ? "" : " && ") + ("(uint64_t)(" + coordinate(c, lane) + ") < " + number(m.shape[d]));
+    }
+  }
+  const std::string load = load_element(u_, m.format, "m" + std::to_string(ref.memory) + "[" + at + "]");
+  return inside.empty() ? load : "(" + inside + " ? " + load + " : 0)";
+}
+void BodyText::declare_ref(const std::string& as, int r, const std::string& mask) {
+  const Ref& ref = body_->refs[size_t(r)];
+  const Memory& m = u_.memory(ref.memory);
+  const Type type = expr::type_of(m.format);
+  const std::string t = value_type(type, u_.wide, ref_vector(r));
+  if (!ref_vector(r)) return u_.line("const " + t + " " + as + " = " + element(r, "") + ";");
+  const Affine at = offset(u_, ref);
+  bool gathers = false;
+  for (auto& c : ref.index) gathers |= !c.refs.empty();
+  const bool whole = !gathers && coefficient(at, lane_) == 1 && has_vector_access(u_, m.format);
+  const std::string pointer = "m" + std::to_string(ref.memory) + " + " + text(at);
+  if (whole && !ref.checked && mask.empty())
+    return u_.line("const " + t + " " + as + " = " + load_vector(u_, m.format, pointer) + ";");
+  if (whole && !ref.checked && (u_.wide || m.format == Format::f32))
+    return u_.line("const " + t + " " + as + " = " + fn(u_, "load_masked", true) + "(" + pointer + ", " + mask + ");");
+  const bool boolean = type == Type::boolean;  // read as integers, then a mask
+  const std::string into = boolean ? as + "_ints" : as, one = boolean ? "-(" + element(r, "l") + ")" : element(r, "l");
+  const std::string lanes = "for (int l = 0; l < " + w(u_) + "; ++l) " + into + "[l] = " + (mask.empty() ? one : at_mask(u_, mask) + " ? " + one + " : 0") + ";";
+  if (whole && mask.empty()) {  // checked: one test for all lanes
+    std::string inside;
+    for (size_t d = 0; d < ref.index.size(); ++d) {
+      const Affine& a = ref.index[d].affine;
+      for (auto& l : {std::string("0"), w(u_) + " - 1"})
+        inside += (inside.empty() ? "" : " && ") + ("(uint64_t)(" + at_lane(a, lane_, "(" + l + ")") + ") < " + number(m.shape[d]));
+    }
+    u_.line(t + " " + as + ";");
+    u_.line("if (" + inside + ") " + as + " = " + load_vector(u_, m.format, pointer) + ";");
+    return u_.line("else " + lanes);
+  }
+  u_.line((boolean ? u_.wide ? "L" : "I" : t) + " " + into + ";");
+  u_.line(lanes);
+  if (boolean) u_.line("const " + t + " " + as + " = " + (u_.wide ? "tang_dmask_of(" : "tang_mask_of(") + into + ");");
+}
+std::string BodyText::guard(int g, bool vector) const {
+  std::string any;
+  for (auto& b : body_->guards[size_t(g)]) {
+    std::string all;
+    for (auto& c : b) {
+      const int64_t k = vector ? coefficient(c.affine, lane_) : 0;
+      std::string one;
+      if (k) {
+        one = lanes_hold(u_, c.affine, k);
+      } else {
+        one = "(" + coordinate(c, "") + " >= 0)";
+        if (vector) one = splat(u_, Type::boolean, one);
+      }
+      all += (all.empty() ? "" : " & ") + one;
+    }
+    if (all.empty()) all = vector ? splat(u_, Type::boolean, "1") : "1";
+    any += (any.empty() ? "(" : " | (") + all + ")";
+  }
+  return any.empty() ? (vector ? splat(u_, Type::boolean, "0") : "0") : "(" + any + ")";
+}
+
+// ---- terms --------------------------------------------------------------------------------------------------------
+std::string BodyText::value(Id id, bool as_vector) {
+  const Term& t = p_[id];
+  std::string s = t.op == Op::literal ? literal({t.type, expr::State::present, t.r, t.whole}, u_.wide) : names_.at(id);
+  return as_vector && !vector_.at(id) ? splat(u_, t.type, s) : s;
+}
+std::string BodyText::expression(Id id) {
+  const Term& t = p_[id];
+  const bool v = vector_.at(id);
+  if (t.op == Op::coord) {
+    if (!v) return name(Var(t.whole));
+    return u_.wide ? "tang_dintsW(" + name(lane_) + ") + tang_diota()" : "tang_intsW((int32_t)" + name(lane_) + ") + tang_iota()";
+  }
+  if (t.op == Op::holds) return guard(int(t.whole), v);
+  auto in = [&](size_t k) { return value(t.args[k], v); };
+  const Type of = p_[t.args[0]].type;
+  const std::string a = in(0), b = t.arity() > 1 ? in(1) : "";
+  auto call = [&](const std::string& stem) { return fn(u_, stem, v) + "(" + a + (b.empty() ? "" : ", " + b) + ")"; };
+  auto wrap = [&](const char* op) {  // integers wrap around
+    return v ? "(" + a + op + b + ")" : "(int64_t)((uint64_t)" + a + op + "(uint64_t)" + b + ")";
+  };
+  const bool real = of == Type::real;
+  switch (t.op) {
+    case Op::add: {
+      if (!real) return wrap(" + ");
+      if (p_[t.args[1]].op == Op::neg) return "(" + a + " - " + value(p_[t.args[1]].args[0], v) + ")";
+      return "(" + a + " + " + b + ")";
+    }
+    case Op::mul:
+      if (!real) return wrap(" * ");
+      if (p_[t.args[1]].op == Op::recip) return "(" + a + " / " + value(p_[t.args[1]].args[0], v) + ")";
+      if (p_[t.args[0]].op == Op::recip) return "(" + b + " / " + value(p_[t.args[0]].args[0], v) + ")";
+      return "(" + a + " * " + b + ")";
+    case Op::neg: return real || v ? "(-" + a + ")" : "(int64_t)(-(uint64_t)" + a + ")";
+    case Op::recip: return "(1 / " + a + ")";
+    case Op::sqrt: return call("sqrt");
+    case Op::sin: return call("sin");
+    case Op::atan2: return call("atan2");
+    case Op::exp2: return call("exp2");
+    case Op::log2: return call("log2");
+    case Op::floor: return call("floor");
+    case Op::ratio: return call("ratio");
+    case Op::is_nan: return v ? fn(u_, "not", true) + "(" + fn(u_, "equal", true) + "(" + a + ", " + a + "))" : "(" + a + " != " + a + ")";
+    case Op::max:
+    case Op::min: {
+      const bool max = t.op == Op::max;
+      if (real) return call(max ? "max" : "min");
+      if (v) return fn(u_, "seli", true) + "(" + fn(u_, "iless", true) + "(" + a + ", " + b + "), " + (max ? b + ", " + a : a + ", " + b) + ")";
+      return std::string(max ? "tang_greater(" : "tang_lesser(") + a + ", " + b + ")";
+    }
+    case Op::less: return v ? fn(u_, real ? "less" : "iless", true) + "(" + a + ", " + b + ")" : "(" + a + " < " + b + ")";
+    case Op::equal:
+      if (!v) return "(" + a + " == " + b + ")";
+      return fn(u_, real ? "equal" : of == Type::boolean ? "same" : "iequal", true) + "(" + a + ", " + b + ")";
+    case Op::both: return "(" + a + " & " + b + ")";
+    case Op::either: return "(" + a + " | " + b + ")";
+    case Op::flip: return v ? fn(u_, "not", true) + "(" + a + ")" : "(!" + a + ")";
+    case Op::div: return "tang_div(" + a + ", " + b + ")";
+    case Op::mod: return "tang_mod(" + a + ", " + b + ")";
+    case Op::bit_and: return "(" + a + " & " + b + ")";
+    case Op::bit_or: return "(" + a + " | " + b + ")";
+    case Op::bit_xor: return "(" + a + " ^ " + b + ")";
+    case Op::shift_left: return "tang_shl(" + a + ", " + b + ")";
+    case Op::shift_right: return (t.type == Type::index ? "tang_shr(" : "tang_shru(") + a + ", " + b + ")";
+    case Op::to_real:
+      if (real) return a;
+      if (of == Type::boolean && v) return fn(u_, "sel", true) + "(" + a + ", " + splat(u_, Type::real, "1") + ", " + splat(u_, Type::real, "0") + ")";
+      return v ? std::string("__builtin_convertvector(") + a + (u_.wide ? ", D)" : ", F)") : (u_.wide ? "(double)" : "(float)") + a;
+    case Op::to_index:
+    case Op::to_bits:
+      if (real) return "tang_trunc(" + a + ")";
+      return of == Type::boolean && v ? fn(u_, "seli", true) + "(" + a + ", " + splat(u_, Type::index, "1") + ", " + splat(u_, Type::index, "0") + ")" : a;
+    case Op::select: {
+      const std::string c = in(2);
+      if (!v) return "(" + a + " ? " + b + " : " + c + ")";
+      return fn(u_, choice(t.type), true) + "(" + a + ", " + b + ", " + c + ")";
+    }
+    default: bug(__FILE__, __LINE__, std::string("the C target has no ") + row(t.op).name + "; absence is lowered to `when`");
+  }
+}
+void BodyText::declare(int level, const std::string& mask, Part part) {
+  int n = 0;
+  for (Id id : order_) {
+    ++n;
+    const Term& t = p_[id];
+    if (level_.at(id) != level || t.op == Op::literal || t.op == Op::var) continue;
+    if (part != both && condition_.count(id) != (part == condition)) continue;
+    const std::string as = (body_ ? "t" : "c") + std::to_string(n);
+    if (t.op == Op::arg) {
+      declare_ref(as, int(t.whole), vector_.at(id) ? mask : "");
+    } else {
+      u_.line("const " + value_type(t.type, u_.wide, vector_.at(id)) + " " + as + " = " + expression(id) + ";");
+    }
+    names_[id] = as;
+  }
+}
+
+// ---- what fits lanes ----------------------------------------------------------------------------------------------
+std::optional<std::string> BodyText::refuses_lanes(const std::map<int64_t, Range>& vars) {
+  constexpr int64_t big = int64_t(1) << 30;
+  bool narrow_load = false;
+  auto fits = [](const Range& r) { return r.known() && r.lo >= INT32_MIN && r.hi <= INT32_MAX; };
+  auto small = [](const Range& r) { return r.known() && r.lo > -big && r.hi < big; };
+  for (Id id : order_) {
+    const Term& t = p_[id];
+    Range& r = ranges_[id];
+    auto in = [&](size_t k) { return ranges_.at(t.args[k]); };
+    if (t.op == Op::literal && t.type == Type::index) {
+      r = t.whole == INT64_MAX && !u_.wide ? Range{INT32_MAX, INT32_MAX} : Range{t.whole, t.whole};
+      continue;
+    }
+    if (t.op == Op::coord) r = u_.ranges[size_t(t.whole)];
+    if (t.op == Op::var && t.type == Type::index && vars.count(t.whole)) r = vars.at(t.whole);
+    if (t.op == Op::select) {
+      r = {std::min(in(1).lo, in(2).lo), std::max(in(1).hi, in(2).hi)};
+    } else if (t.type == Type::index && t.arity() == 2 && (t.op == Op::max || t.op == Op::min)) {
+      r = {std::min(in(0).lo, in(1).lo), std::max(in(0).hi, in(1).hi)};
+    } else if (t.type == Type::index && t.op == Op::add && small(in(0)) && small(in(1))) {
+      r = {in(0).lo + in(1).lo, in(0).hi + in(1).hi};
+    } else if (t.type == Type::index && t.op == Op::neg && small(in(0))) {
+      r = {-in(0).hi, -in(0).lo};
+    } else if (t.type == Type::index && t.op == Op::mul && small(in(0)) && small(in(1))) {
+      const auto [lo, hi] = std::minmax({in(0).lo * in(1).lo, in(0).lo * in(1).hi, in(0).hi * in(1).lo, in(0).hi * in(1).hi});
+      r = {lo, hi};
+    } else if (t.op == Op::to_index && p_[t.args[0]].type == Type::boolean) {
+      r = {0, 1};
+    }
+    if (t.op == Op::arg) {
+      const Format f = u_.memory(body_->refs[size_t(t.whole)].memory).format;
+      if (f == Format::i32) r = {INT32_MIN, INT32_MAX};
+      if (f == Format::i16) r = {INT16_MIN, INT16_MAX};
+      if (f == Format::i8) r = {INT8_MIN, INT8_MAX};
+    }
+    if (!vector_.at(id)) continue;
+    if (t.type == Type::bits) return "bits in lanes";
+    if (t.op == Op::arg) narrow_load |= t.type == Type::index && ranges_[id].hi == INT32_MAX;
+    if (t.op == Op::div || t.op == Op::mod || t.op == Op::bit_and || t.op == Op::bit_or || t.op == Op::bit_xor ||
+        t.op == Op::shift_left || t.op == Op::shift_right)
+      return "integer operations in lanes";
+    if (t.op == Op::to_index && p_[t.args[0]].type == Type::real) return "a truncation in lanes";
+    if (t.type == Type::index && !u_.wide && !fits(r)) return "an index beyond 32 bits";
+    if (t.op == Op::to_real && p_[t.args[0]].type == Type::index && !u_.wide && in(0).hi >= INT32_MAX) return "an index beyond 32 bits";
+    if (t.op == Op::holds)
+      for (auto& b : body_->guards[size_t(t.whole)])
+        for (auto& c : b) {
+          for (auto& x : c.refs)
+            if (ref_vector(x.first)) return "a gathered guard";
+          if (std::abs(coefficient(c.affine, lane_)) > big / 32) return "a guard with a large coefficient";
+        }
+  }
+  if (nowhere_ && narrow_load) return "32-bit indices beside INT64_MAX";
+  return std::nullopt;
+}
+
+std::string gathered_offset(const Unit& u, const kernel::Body& b, const Ref& ref) {
+  std::string out;
+  const Memory& m = u.memory(ref.memory);
+  for (size_t d = 0; d < ref.index.size(); ++d)
+    for (auto& [r, k] : ref.index[d].refs) {
+      const Ref& from = b.refs[size_t(r)];
+      const std::string at = text(offset(u, from)) + gathered_offset(u, b, from);
+      const std::string one = load_element(u, u.memory(from.memory).format, "m" + std::to_string(from.memory) + "[" + at + "]");
+      out += " + " + one + " * " + number(k * m.strides[d]);
+    }
+  return out;
+}
+std::string bound(const Unit& u, const kernel::Body& b, const kernel::Coordinate& c) {
+  std::string out = text(c.affine);
+  for (auto& [r, k] : c.refs) {
+    const Ref& from = b.refs[size_t(r)];
+    const std::string at = text(offset(u, from)) + gathered_offset(u, b, from);
+    out += " + " + load_element(u, u.memory(from.memory).format, "m" + std::to_string(from.memory) + "[" + at + "]") + " * " + number(k);
+  }
+  return out;
+}
+std::string conjunction(const Unit& u, const kernel::Body& b, const kernel::Bounds& all) {
+  std::string out;
+  for (auto& c : all) out += (out.empty() ? "" : " && ") + bound(u, b, c) + " >= 0";
+  return out.empty() ? "1" : out;
+}
+
+// ---- writes -------------------------------------------------------------------------------------------------------
+void print_store(Unit& u, const Ref& dst, const std::string& value, Type type, bool vector, Var lane, const std::string& mask,
+                 bool nowhere, bool stream, const std::string& gathered) {
+  const Memory& m = u.memory(dst.memory);
+  check(expr::type_of(m.format) == type, "a value of another type than its memory " + m.name);
+  check(!dst.checked && (!vector || pure(dst)), "a destination that is checked, or gathered in lanes");
+  const Affine at = offset(u, dst);
+  const std::string base = "m" + std::to_string(dst.memory);
+  if (!vector) return u.line(store_element(u, m.format, base + "[" + text(at) + gathered + "]", value));
+  if (coefficient(at, lane) == 1 && has_vector_access(u, m.format)) {
+    const std::string pointer = base + " + " + text(at);
+    if (stream && mask.empty() && m.format == Format::f32 && !u.wide) {
+      u.streams = true;
+      return u.line("tang_stream(" + pointer + ", " + value + ");");
+    }
+    if (mask.empty()) return u.line(store_vector(u, m.format, pointer, value));
+    if (u.wide || m.format == Format::f32) return u.line(fn(u, "store_masked", true) + "(" + pointer + ", " + mask + ", " + value + ");");
+  }
+  std::string one = "v[l]";
+  if (type == Type::boolean) one = "(" + at_mask(u, "v") + " != 0)";
+  if (type == Type::index && nowhere && !u.wide) one = "(v[l] == INT32_MAX ? INT64_MAX : v[l])";
+  u.line("{ const " + value_type(type, u.wide, true) + " v = " + value + ";");
+  u.line("for (int l = 0; l < " + w(u) + "; ++l) " + (mask.empty() ? "" : "if (" + at_mask(u, mask) + ") ") +
+         store_element(u, m.format, base + "[" + at_lane(at, lane, "l") + "]", one) + " }");
+}
+
+}  // namespace tang::emit
