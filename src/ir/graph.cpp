@@ -129,8 +129,34 @@ struct Normaliser {
     }
     return done.at(root);
   }
+  // Equal reads become one first: a form that uses both has one key, however often it is normalised.
+  void merge_equal_reads() {
+    std::vector<int> first(c.args.size());
+    auto renamed = [&](const Form& f) {
+      Form out{f.c, f.axes, {}};
+      for (auto& [a, k] : f.args) out = out + uniform(first[size_t(a)], k);
+      return out;
+    };
+    bool any = false;
+    for (size_t a = 0; a < c.args.size(); ++a) {
+      for (auto& f : c.args[a].view) f = renamed(f);
+      size_t b = 0;
+      while (b < a && !(c.args[b].from == c.args[a].from && c.args[b].view == c.args[a].view)) ++b;
+      first[a] = int(b);
+      any |= b != a;
+    }
+    if (!any) return;
+    for (auto& d : c.guards) d = moved(d, renamed);
+    c.domain = moved(c.domain, renamed);
+    for (Id& l : c.lift) {
+      std::map<Id, Id> to;
+      for (Id x : expr::subterms(g.pool, l, Op::arg)) to[x] = g.pool.leaf(Op::arg, g.pool[x].type, first[size_t(g.pool[x].whole)]);
+      l = expr::substitute(g.pool, l, to);
+    }
+  }
   void run() {
     c.domain = normal(c.domain);
+    merge_equal_reads();
     for (auto& a : c.args) {
       uint64_t h = combine(g.nodes[a.from.node].hash, a.from.port);
       for (auto& f : a.view) h = combine(h, key(f));

@@ -45,9 +45,8 @@ std::vector<Port> define(Model& m, const std::vector<Token>& names, const std::v
       if (p == name) return;
     Meaning x;
     if (declared) x.form = Index(v.open_axis(*declared));
-    else if (auto it = m.axes.find(name); it != m.axes.end()) x.form = Index(it->second.axis);
-    else if (s.g.symbols.count(name) || is_reserved(name) || m.tensors.count(name)) return;
-    else x.form = Index(v.fresh(name, nullptr, "", d.where));
+    else if (!m.axes.count(name) && (s.g.symbols.count(name) || is_reserved(name) || m.tensors.count(name))) return;
+    else x.form = Index(v.local(name, d.where));
     v.bind(name, x);
     points.push_back(name);
     wheres.push_back(d.where);
@@ -175,7 +174,7 @@ void Model::store(const Statement& s) {
     const std::string n = bare ? x.at->name.text : "";
     if (bare && !v.bound(n) && !tensors.count(n) && !state().g.symbols.count(n) && !is_reserved(n)) {
       const bool known = axes.count(n);
-      const Axis a = known ? axes.at(n).axis : v.fresh(n, &shape[d], name.text, x.where);
+      const Axis a = known ? v.local(n, x.where) : v.fresh(n, &shape[d], name.text, x.where);
       if (known && !(state().axes.at(int(a.id)).extent == shape[d]))
         throw problem("T0217", x.where, "axis `" + shown(n) + "` has two lengths", {{shown(n) + " = " + shown(shape[d].text()) + " (" + shown(name.text) + ", dimension " + std::to_string(d) + ")", x.where}, {shown(n) + " = " + shown(state().axes.at(int(a.id)).extent.text()), axes.at(n).where}}, "store a part as " + shown(name.text) + "[first + " + shown(n) + "]");
       Meaning axis_value;
@@ -198,7 +197,7 @@ void Model::store(const Statement& s) {
       if (!v.bound(n) && axes.count(n)) {
         if (!solved.empty()) throw problem("T0404", x.where, "a stored coordinate has at most one axis of its own", {{"here", x.where}}, "store one row at a time");
         solved = n;
-        stored = axes.at(n).axis;
+        stored = v.local(n, x.where);
         Meaning a;
         a.form = Index(stored);
         v.bind(n, a);

@@ -78,8 +78,17 @@ Axis Evaluator::open_axis(const Dim& d) {
   }
   if (m_.exact) throw problem("T0203", e.where, "an axis without an extent", {{"in the exact form every axis has one", e.where}}, "[" + shown(name) + ": extent]");
   if (auto* v = bound(name); v && v->is_axis()) return v->form->axes[0].first;
-  if (auto it = m_.axes.find(name); it != m_.axes.end()) return it->second.axis;
-  return fresh(name, nullptr, "", e.where);
+  return local(name, e.where);
+}
+// The axes of a statement are its own, in the order in which it names them: the order of a fold's points follows.
+Axis Evaluator::local(const std::string& name, Where where) {
+  const Axis a = fresh(name, nullptr, "", where);
+  if (m_.time == name)
+    throw problem("T0503", where, "the time `" + shown(name) + "` is one moment inside the step", {{"named as an axis here", where}}, "leave it out of the left side: the step runs once for each time");
+  auto& s = m_.state();
+  if (auto it = m_.axes.find(name); it != m_.axes.end())
+    if (auto known = s.axes.find(int(it->second.axis.id)); known != s.axes.end()) s.axes.emplace(int(a.id), known->second);
+  return a;
 }
 
 void Evaluator::limit(const Scalar& s, Where where) {
@@ -110,7 +119,7 @@ Scalar Evaluator::literal(const Scalar& s, Type type, const Expr& e) {
   if (type == Type::boolean)
     throw problem("T0303", e.where, "a number where a condition is needed", {{shortest(v), e.where}}, "compare it with something, or write true or false");
   if (v != std::floor(v) || std::fabs(v) > most_exact)
-    throw problem("T0304", e.where, shortest(v) + " is no " + expr::name(type) + " value", {{"its partner is an " + std::string(expr::name(type)) + " value", e.where}},
+    throw problem("T0304", e.where, shortest(v) + " is no whole number of type " + expr::name(type), {{std::string("its partner is of type ") + expr::name(type), e.where}},
                   "convert the partner: real(..), or write a whole number");
   return Scalar(&m_.builder, m_.state().pool.number(v, type));
 }

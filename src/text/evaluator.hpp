@@ -23,6 +23,7 @@ class Evaluator {
   const Meaning* bound(const std::string& name) const;
   // An axis that a left side or a fold names: the one in view, or a new one.
   ir::Axis open_axis(const Dim& d);
+  ir::Axis local(const std::string& name, Where where);
   ir::Axis fresh(const std::string& name, const ir::Extent* extent, const std::string& who, Where where);
 
   Meaning value(const Expr& e);

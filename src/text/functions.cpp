@@ -84,7 +84,7 @@ Meaning Evaluator::call(const Expr& e) {
       if (!v.form->c.is_constant()) scalar(Meaning{{}, Index(v.form->c), {}, {}}, *e.args[0]);
       x = within("T0203", e.where, [&] { return iota(*v.form); });
     }
-    if (!x.builder() && f != "real") x = literal(x, f == "index" ? Type::index : Type::bits, *e.args[0]);
+    if (!x.builder() && f != "real" && !m_.exact && v.form) x = literal(x, f == "index" ? Type::index : Type::bits, *e.args[0]);
     x = typed(x);
     return result(f == "real" ? to_real(x) : f == "index" ? to_index(x) : to_bits(x));
   }

@@ -57,6 +57,7 @@ struct Model {
   };
   std::map<std::string, FileAxis> axes;  // declared for the whole file or step
   std::set<std::string> broken;          // their definitions failed
+  std::string time;                      // of a step
   struct Output {
     std::string name;
     ir::Port port;

@@ -114,7 +114,18 @@ struct GraphPrinter {
     std::vector<std::string> pieces;
     for (auto& piece : d) {
       std::vector<std::string> bounds;
-      for (auto& f : piece) bounds.push_back(bound(f, axis, arg));
+      std::vector<char> done(piece.size(), 0);
+      for (size_t k = 0; k < piece.size(); ++k) {
+        if (done[k]) continue;
+        size_t other = k + 1;  // f >= 0 and -f >= 0 is an equality
+        while (other < piece.size() && !(piece[k] + piece[other] == Form{})) ++other;
+        std::string s = bound(piece[k], axis, arg);
+        if (other < piece.size()) {
+          const size_t at = s.find(" <= ");
+          if (at != std::string::npos) s.replace(at, 4, " == "), done[other] = 1;
+        }
+        bounds.push_back(s);
+      }
       if (bounds.empty()) return "always";
       pieces.push_back(joined(bounds, " and "));
     }

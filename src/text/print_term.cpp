@@ -17,7 +17,7 @@ namespace {
 // Binding strength; the grammar's levels.
 enum Level { lowest, either, both, flip, compared, bit_or, bit_xor, bit_and, shift, sum, product, prefix, atom };
 constexpr uint32_t most_nested = 14;
-constexpr double most_exact = 9007199254740992.0;
+constexpr int64_t most_exact = int64_t(1) << 53;
 
 struct Infix {
   Op op;
@@ -104,11 +104,11 @@ std::string TermPrinter::literal(const Term& t, bool typed) {
     return shortest(t.r);
   }
   if (t.type == Type::bits) {
-    if (!typed && t.whole >= 0 && double(t.whole) <= most_exact) return std::to_string(t.whole);
+    if (!typed && t.whole >= 0 && t.whole <= most_exact) return std::to_string(t.whole);
     return std::to_string(uint64_t(t.whole)) + "u";
   }
   if (t.whole == INT64_MAX) return "MAX";
-  if (!typed && std::fabs(double(t.whole)) <= most_exact) return std::to_string(t.whole);
+  if (!typed && t.whole <= most_exact && t.whole >= -most_exact) return std::to_string(t.whole);
   return std::to_string(t.whole) + "i";
 }
 // An operand next to a sibling: a plain number takes the sibling's type, so a literal may be plain.
@@ -116,7 +116,7 @@ std::string TermPrinter::operand(Id id, Id sibling, int level) {
   const Term &t = pool[id], &s = pool[sibling];
   if (t.op == Op::literal && !named.count(id)) {
     const std::string out = literal(t, s.op == Op::literal || s.type != t.type);
-    return out[0] == '-' && level > product ? "(" + out + ")" : out;
+    return out[0] == '-' && level > prefix ? "(" + out + ")" : out;
   }
   return term(id, level);
 }
@@ -148,7 +148,7 @@ std::string TermPrinter::spelled(Id id, int& level) {
       // x - y is x + neg(y), and x - 3 is x + -3
       auto minus = [&](Id x, Id y) { return operand(x, y, sum) + " - " + term(pool[y].args[0], product); };
       auto negative = [&](Id y) {
-        return literal_at(y) && !named.count(y) && (pool[y].type == Type::real ? std::signbit(pool[y].r) && !std::isnan(pool[y].r) : pool[y].type == Type::index && pool[y].whole < 0 && double(pool[y].whole) >= -most_exact);
+        return literal_at(y) && !named.count(y) && (pool[y].type == Type::real ? std::signbit(pool[y].r) && !std::isnan(pool[y].r) : pool[y].type == Type::index && pool[y].whole < 0 && pool[y].whole >= -most_exact);
       };
       auto subtract = [&](Id x, Id y) { return operand(x, y, sum) + " - " + operand(y, x, lowest).substr(1); };
       if (is(b, Op::neg) && !literal_at(pool[b].args[0])) return minus(a, b);

@@ -49,6 +49,7 @@ void Model::recur(Statement& s) {
   auto body = [&](const std::vector<Tensor>& old) -> Step {
     Model step(file, false, this, monoids, problems, Builder::current());
     step.axes.emplace(s.over.text, FileAxis{t, s.over.where});
+    step.time = s.over.text;
     for (size_t k = 0; k < states.size(); ++k) {
       const Token& name = states[k]->names[0];
       step.define(name, {old[k].port});
