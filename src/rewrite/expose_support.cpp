@@ -15,6 +15,10 @@ Result<Rewritten> apply(const Graph& g) {
   std::map<NodeId, NodeId> alive_map;  // new map with a predicate -> the bool map beside it
   std::set<NodeId> outputs;
   for (auto& o : g.outputs) outputs.insert(o.port.node);
+  std::vector<char> read(g.nodes.size(), 0);
+  for (NodeId id = 0; id < g.nodes.size(); ++id)
+    if (e.live[id])
+      for (Port s : ir::sources(g, id)) read[s.node] = 1;
   std::vector<std::string> what;
   for (NodeId id = 0; id < g.nodes.size(); ++id) {
     if (!e.live[id]) continue;
@@ -42,9 +46,11 @@ Result<Rewritten> apply(const Graph& g) {
         needs.push_back(read_leaf(p, Type::boolean, add_read(*n, {{it->second, 0}, read.view})));
       if (needs.empty()) continue;
       const Id leaf = read_leaf(p, p[m.lift[0]].type, a), guarded = p.make(Op::only, {expr::conjunction(p, needs), leaf});
-      // A use that already stands under this very guard stays as it is.
+      // A use that already stands under this very guard stays as it is, and so does a term that does.
       const Id mark = p.leaf(Op::var, p[leaf].type, 1 << 20);
       for (Id& l : n->lift) {
+        const auto parts = expr::conjuncts(p, expr::present(p, l).when);
+        if (std::all_of(needs.begin(), needs.end(), [&](Id x) { return std::find(parts.begin(), parts.end(), x) != parts.end(); })) continue;
         const Id next = expr::substitute(p, expr::substitute(p, expr::substitute(p, l, {{guarded, mark}}), {{leaf, guarded}}), {{mark, guarded}});
         changed |= next != l;
         l = next;
@@ -54,17 +60,19 @@ Result<Rewritten> apply(const Graph& g) {
       tighten(e.to, *n);
       what.push_back(g.label({id, 0}));
     }
-    // The map itself: its predicate becomes a bool map, its body total inside its domain.
+    // The map itself: its predicate becomes a bool map, its body total inside its domain. An output keeps its absence.
     std::optional<Node> beside;
-    if (n->is_map() && !outputs.count(id) && n->outs[0].view.empty()) {
+    if (n->is_map() && n->outs[0].view.empty() && read[id]) {
       const expr::Present x = expr::present(p, n->lift[0]);
       if (x.when != expr::yes(p)) {
         Comp live = *n;
         live.lift = {x.when};
         beside = Node{live, node.name.empty() ? "exists" : node.name + " exists", node.where};
         const Id fill = p.number(0, p[x.value].type);
-        n->lift[0] = p.make(Op::or_else, {p.make(Op::only, {x.when, x.value}), fill});
-        what.push_back(g.label({id, 0}) + " and where it exists");
+        if (!outputs.count(id)) {
+          n->lift[0] = p.make(Op::or_else, {p.make(Op::only, {x.when, x.value}), fill});
+          what.push_back(g.label({id, 0}) + " and where it exists");
+        }
       }
     }
     const NodeId now = e.put(id, std::move(node));

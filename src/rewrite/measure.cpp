@@ -41,9 +41,14 @@ std::vector<std::vector<NodeId>> readers_of(const Graph& g, const std::vector<ch
   }
   return out;
 }
-bool is_product_over_one_axis(const Graph& g, const Comp& n) {
-  if (!is_plain_fold(g.pool, n, Op::add) || n.folds.size() != 1 || !axes_fit(n)) return false;
-  if (!n.folds[0].is_constant() || n.folds[0].value() > short_fold) return false;
+bool is_short_product(const Graph& g, const Comp& n) {
+  if (!is_plain_fold(g.pool, n, Op::add) || n.folds.empty() || !axes_fit(n)) return false;
+  int64_t terms = 1;  // of all fold axes together: a split head dimension is still one dimension
+  for (auto& e : n.folds) {
+    if (!e.is_constant() || e.value() > short_fold) return false;
+    terms *= e.value();
+  }
+  if (terms > short_fold) return false;
   Dependence depends(g.pool, n);
   std::vector<Axes> read;
   for (Id x : expr::schedule(g.pool, {n.lift[0]}))
@@ -69,7 +74,7 @@ double nominal_size(const Graph& g, Port p) { return nominal_size(g.shape(p), g.
 
 bool is_short_contraction(const Graph& g, NodeId fold) {
   const Comp* n = g[fold].comp();
-  if (!n || !is_product_over_one_axis(g, *n)) return false;
+  if (!n || !is_short_product(g, *n)) return false;
   double read = 0;
   for (Port p : ir::sources(g, fold)) read += nominal_size(g, p);
   return nominal_size(g, {fold, 0}) > read;
@@ -107,7 +112,7 @@ Cost cost_of(const Graph& g) {
   std::vector<char> shared(g.nodes.size(), 0), epilogue(g.nodes.size(), 0);
   for (NodeId id = 0; id < g.nodes.size(); ++id) {
     const Comp* c = g[id].comp();
-    if (!live[id] || !c || c->is_map() || outputs.count(id) || !is_product_over_one_axis(g, *c)) continue;
+    if (!live[id] || !c || c->is_map() || outputs.count(id) || !is_short_product(g, *c)) continue;
     bool once = readers[id].size() == 1;
     if (once) {
       const Comp* r = g[readers[id][0]].comp();

@@ -8,7 +8,7 @@ namespace tang::rewrite {
 // Elements of an array; an unbounded symbol counts as a few thousand, so that sizes can be compared before binding.
 double nominal_size(const std::vector<ir::Extent>& shape, const ir::Symbols& symbols);
 double nominal_size(const Graph& g, Port p);
-// A sum of products over one short fold axis whose result is larger than what it reads, or whose only reader folds it
+// A sum of products over few terms whose result is larger than what it reads, or whose only reader folds it
 // and reads each value once: evaluated in its readers' tiles, never stored.
 bool is_short_contraction(const Graph& g, NodeId fold);
 // The fold that this map finishes point for point on the thread that holds the result: every other operand precedes it.

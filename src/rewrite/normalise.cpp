@@ -14,18 +14,20 @@ namespace {
 struct Exponent {
   Comp node;  // the fold, perhaps with a read of its own base
   Id exponent;
+  Id when;    // a term's predicate
 };
 std::optional<Exponent> exponent_of(Graph& g, Port l) {
   Pool& p = g.pool;
   const Comp* c = g[l.node].comp();
   if (!c || !c->monoid || !c->outs[l.port].view.empty() || !axes_fit(*c)) return {};
-  Exponent out{*c, 0};
+  const expr::Present own = expr::present(p, c->lift[l.port]);
+  Exponent out{*c, 0, own.when};
   if (is_plain_fold(p, *c, Op::add)) {
-    if (p[c->lift[0]].op != Op::exp2) return {};
-    out.exponent = p[c->lift[0]].args[0];
+    if (p[own.value].op != Op::exp2) return {};
+    out.exponent = p[own.value].args[0];
     return out;
   }
-  if (p[c->lift[l.port]].op != Op::literal || p[c->lift[l.port]].r != 1) return {};
+  if (p[own.value].op != Op::literal || p[own.value].r != 1) return {};
   const auto act = expr::linear_factor(p, c->monoid->combine[l.port], p.leaf(Op::var, Type::real, 2 * int64_t(l.port)));
   if (!act || p[*act].op != Op::select || p[p[*act].args[2]].op != Op::exp2) return {};
   const Id e = p[p[*act].args[2]].args[0];
@@ -35,14 +37,14 @@ std::optional<Exponent> exponent_of(Graph& g, Port l) {
     Arg self{{l.node, uint32_t(b)}, {}};
     for (int a : c->outs[b].axes) self.view.push_back(ir::axis(a));
     to[c->monoid->combine[b]] = read_leaf(p, Type::real, add_read(out.node, self));
-    to[p.leaf(Op::var, Type::real, 2 * int64_t(b))] = out.node.lift[b];
+    to[p.leaf(Op::var, Type::real, 2 * int64_t(b))] = expr::present(p, out.node.lift[b]).value;
   }
   out.exponent = expr::substitute(p, e, to);
   if (!expr::subterms(p, out.exponent, Op::var).empty()) return {};
   return out;
 }
 // Is exp2(a) the term of l at some axis of n, live wherever n's term is?
-bool is_live_term(Graph& g, const Comp& n, Id a, Id l) {
+bool is_live_term(Graph& g, const Comp& n, Id a, Id l, Id when) {
   Pool& p = g.pool;
   if (p[l].op != Op::arg) return false;
   const Arg read = n.args[size_t(p[l].whole)];
@@ -60,9 +62,10 @@ bool is_live_term(Graph& g, const Comp& n, Id a, Id l) {
       return it == picked.end() ? ir::constant(0) : it->second;
     });
     const Domain d = ir::pruned(in.domain(sum->node.domain), n.extents(), g.symbols);
-    const Id e = in.body(sum->exponent);
+    const Id e = in.body(sum->exponent), alive = ordered(p, in.body(sum->when));
     if (missing || !in.why().empty() || !ir::implies(n.domain, d)) continue;
-    if (expr::simplify(p, expr::present(p, e).value) != expr::simplify(p, a)) continue;
+    if (alive != expr::yes(p) && alive != ordered(p, when)) continue;
+    if (expr::simplify(p, e) != expr::simplify(p, a)) continue;
     return true;
   }
   return false;
@@ -84,13 +87,13 @@ std::optional<Id> normalised(Graph& g, Comp& n, Id lift) {
     };
     // A divisor that the fold leaves alone is hoisted instead.
     for (size_t d = 0; d < f.divisors.size(); ++d)
-      if (const Id l = f.divisors[d]; (depends.of(l) & folds) && is_live_term(g, n, a, l)) {
+      if (const Id l = f.divisors[d]; (depends.of(l) & folds) && is_live_term(g, n, a, l, x.when)) {
         f.divisors.erase(f.divisors.begin() + long(d));
         return with_log(l);
       }
     for (size_t d = 0; d < f.factors.size(); ++d)
       if (p[f.factors[d]].op == Op::recip)
-        if (const Id l = p[f.factors[d]].args[0]; (depends.of(l) & folds) && is_live_term(g, n, a, l)) {
+        if (const Id l = p[f.factors[d]].args[0]; (depends.of(l) & folds) && is_live_term(g, n, a, l, x.when)) {
           const Id keep = f.factors[k];
           f.factors.erase(f.factors.begin() + long(d));
           k = size_t(std::find(f.factors.begin(), f.factors.end(), keep) - f.factors.begin());

@@ -29,8 +29,9 @@ bool reuse_in(Graph& g, const Comp& m, Port port, Comp& n) {
   for (auto& key : m.args) {
     if (key.view.size() != m.points.size()) continue;
     std::map<int, size_t> dim;  // point axis of m -> dimension of the key
+    const auto shape = g.shape(key.from);  // where the key has a point, so has m
     for (size_t d = 0; d < key.view.size(); ++d)
-      if (key.view[d].is_pick()) dim[key.view[d].picked()] = d;
+      if (key.view[d].is_pick() && shape[d] == m.points[size_t(key.view[d].picked())]) dim[key.view[d].picked()] = d;
     if (dim.size() != m.points.size()) continue;
     for (size_t a = 0, count = n.args.size(); a < count; ++a) {
       if (n.args[a].from != key.from) continue;

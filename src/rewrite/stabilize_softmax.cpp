@@ -268,17 +268,29 @@ struct Merger {
   }
 };
 
-Result<Rewritten> apply(const Graph& g) {
-  const auto families = candidates(g);
-  if (families.empty()) return Refusal{"no sum reads a max over its own terms"};
+// Families that share no node, tried together; the others wait in `families` for their turn.
+std::vector<Family> take_disjoint(std::vector<Family>& families) {
+  std::vector<Family> out, rest;
+  std::set<NodeId> used;
+  for (auto& f : families) {
+    bool free = !used.count(f.base.node);
+    for (NodeId s : f.sums) free = free && !used.count(s);
+    if (!free) {
+      rest.push_back(f);
+      continue;
+    }
+    used.insert(f.base.node);
+    used.insert(f.sums.begin(), f.sums.end());
+    out.push_back(f);
+  }
+  families = rest;
+  return out;
+}
+Result<Rewritten> attempt(const Graph& g, const std::vector<Family>& families) {
   Edit e(g);
-  std::map<NodeId, const Family*> at_base;  // one family a node: the first port wins, others follow in the next round
+  std::map<NodeId, const Family*> at_base;
   std::set<NodeId> sums;
   for (auto& f : families) {
-    if (at_base.count(f.base.node) || sums.count(f.base.node)) continue;
-    bool free = true;
-    for (NodeId s : f.sums) free = free && !sums.count(s) && !at_base.count(s);
-    if (!free) continue;
     at_base[f.base.node] = &f;
     sums.insert(f.sums.begin(), f.sums.end());
   }
@@ -338,6 +350,16 @@ Result<Rewritten> apply(const Graph& g) {
   for (NodeId id = 0; id < g.nodes.size(); ++id) put(id);
   if (what.empty()) return Refusal{why};
   return Rewritten{e.finish(), what};
+}
+Result<Rewritten> apply(const Graph& g) {
+  auto families = candidates(g);
+  std::string why = "no sum reads a max over its own terms";
+  while (!families.empty()) {
+    auto out = attempt(g, take_disjoint(families));
+    if (out) return out;
+    why = out.why();
+  }
+  return Refusal{why};
 }
 Graph witness() {
   ir::Builder b;

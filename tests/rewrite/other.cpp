@@ -106,15 +106,17 @@ TEST(other, a_padded_read_of_a_ragged_map) {
   b.output(map({s, i}, sum(j, y.at_or(7.0, {s, Index(i) + j}) * w(j))), "out");
   witness("ragged", b.graph(), {{"x", u(1, {2, 6})}, {"len", ids({6, 2})}, {"w", u(2, {3})}}, {"fuse"}, {"guard_to_absence"});
 }
-TEST(other, a_map_read_as_an_index_stays_a_node) {
+TEST(other, a_map_read_as_an_index_stays_a_node_unless_it_is_affine) {
   Builder b;
   auto x = b.input("x", {8});
   auto table = b.input("table", {4}, Format::i32);
   auto [i] = axes<"i">();
-  auto at = map({i}, table(i) * index_literal(b, 2), "at");
+  auto at = map({i}, min(table(i) * index_literal(b, 2), index_literal(b, 5)), "clamped");
+  auto doubled = map({i}, table(i) * index_literal(b, 2), "doubled");
   b.output(map({i}, x(at(i)) + 1.0), "y");
-  auto o = witness("index", b.graph(), {{"x", u(1, {8})}, {"table", ids({0, 3, 1, 2})}});
-  EXPECT_EQ(kernels(o.graph), 2);
+  b.output(map({i}, x(doubled(i)) + 1.0), "z");
+  auto o = witness("index", b.graph(), {{"x", u(1, {8})}, {"table", ids({0, 3, 1, 2})}}, {"reshape"});
+  EXPECT_EQ(kernels(o.graph), 3);  // clamped, y, z; x[2 * table[i]] is a view
 }
 TEST(other, the_fill_of_a_stored_map_is_seen_by_no_reader) {
   Builder b;

@@ -71,11 +71,12 @@ inline Graph stored(const Graph& g, Feed& feed) {
   rewrite::Edit e(g);
   std::set<NodeId> outputs;
   for (auto& o : g.outputs) outputs.insert(o.port.node);
+  std::map<NodeId, Port> output_at;
   for (NodeId id = 0; id < g.nodes.size(); ++id) {
     if (!e.live[id]) continue;
     e.copy(id);
     const Comp* c = g[id].comp();
-    if (!c || !c->is_map() || outputs.count(id) || !c->outs[0].view.empty()) continue;
+    if (!c || !c->is_map() || !c->outs[0].view.empty()) continue;
     Array a = eval::Oracle(e.to, feed).port(e.at({id, 0}));
     for (int64_t k = 0; k < a.size(); ++k)
       if (a.at(k).state != expr::State::present) a.set(k, Value{a.type, expr::State::present, 0, 0});
@@ -83,8 +84,10 @@ inline Graph stored(const Graph& g, Feed& feed) {
     const std::string name = "stored " + std::to_string(id);
     Input in{Input::data, g.shape({id, 0}), default_format(g.type({id, 0}))};
     feed[name] = a;
+    if (outputs.count(id)) output_at[id] = e.at({id, 0});  // the output itself keeps its absence
     e.set({id, 0}, {e.to.add({in, name, {}}), 0});
   }
+  for (auto& [id, port] : output_at) e.set({id, 0}, port);
   return e.finish();
 }
 inline bool fired(const rewrite::Optimized& o, const std::string& rule) {
