@@ -64,11 +64,23 @@ Attention attention(const Tensor& q, const Tensor& k, const Tensor& v, const Att
   return result;
 }
 
-Tensor append(const Tensor& cache, const Tensor& fresh, const Tensor& pos, Where where) {
+namespace {
+Tensor replaced(const Tensor& cache, const Tensor& fresh, const Tensor& pos, bool ring, Where where) {
   Shapes s(where);
   s("cache", cache, "time heads d")("fresh", fresh, "heads d")("pos", pos, "");
+  if (pos.type() != Type::index)
+    reject(where, "pos holds " + std::string(expr::name(pos.type())) + " values", {{pos.name() + " is declared here", pos.where()}}, "declare it with an integer format");
   auto [t, h, d] = axes<"t h d">();
-  return map({t, h, d}, select(iota(t) == pos.at({}, where), fresh.at({h, d}, where), cache.at({t, h, d}, where)), cache.name(), where);
+  Scalar slot = pos.at({}, where);
+  if (ring) slot = slot % index_literal(*cache.builder, s.whole("time"));
+  return map({t, h, d}, select(iota(t) == slot, fresh.at({h, d}, where), cache.at({t, h, d}, where)), cache.name(), where);
+}
+}  // namespace
+Tensor append(const Tensor& cache, const Tensor& fresh, const Tensor& pos, Where where) {
+  return replaced(cache, fresh, pos, false, where);
+}
+Tensor append_to_ring(const Tensor& cache, const Tensor& fresh, const Tensor& pos, Where where) {
+  return replaced(cache, fresh, pos, true, where);
 }
 
 }  // namespace tang::models

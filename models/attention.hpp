@@ -75,5 +75,8 @@ Attention attention(const Tensor& q, const Tensor& k, const Tensor& v, const Att
 // The state of a key or value cache after this step: `fresh` [heads, d] at time `pos`, else `cache` [time, heads, d].
 // Donated: only the point of `pos` needs to be written.
 Tensor append(const Tensor& cache, const Tensor& fresh, const Tensor& pos, Where where = Where::here());
+// The same for a ring of as many slots as the window has keys: slot pos mod slots is replaced. Slot t then holds the
+// key of the last position that is t mod slots, so that exactly the slots t <= pos are in the window.
+Tensor append_to_ring(const Tensor& cache, const Tensor& fresh, const Tensor& pos, Where where = Where::here());
 
 }  // namespace tang::models

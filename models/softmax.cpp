@@ -2,15 +2,15 @@
 
 namespace tang::models {
 
-Scalar softmax_weight(const Axis& over, const Scalar& score, Where where) {
+Scalar softmax_weight(const Over& over, const Scalar& score, Where where) {
   const Scalar top = max(over, score, where);
   return exp(masked(Scalar(-infinity) < top, score - top));
 }
-Attended attend(const Axis& key, const Scalar& score, const Scalar& value, Where where) {
-  const Scalar weight = softmax_weight(key, score, where);
-  const Scalar total = sum(key, weight, where);
-  const Scalar mixed = sum(key, weight * value, where);
-  return {ratio(mixed, total), max(key, score, where) + log(total)};
+Attended attend(const Over& keys, const Scalar& score, const Scalar& value, Where where) {
+  const Scalar weight = softmax_weight(keys, score, where);
+  const Scalar total = sum(keys, weight, where);
+  const Scalar mixed = sum(keys, weight * value, where);
+  return {ratio(mixed, total), max(keys, score, where) + log(total)};
 }
 
 namespace {
@@ -44,6 +44,12 @@ Tensor log_softmax(const Tensor& x, Where where) {
   const std::vector<Axis> all = plus(rows, j);
   const Scalar score = x.at(coords(all), where);
   return map(all, score - attend(j, score, Scalar(1.0), where).lse, "log_softmax", where);
+}
+Tensor log_sum_exp(const Tensor& x, Where where) {
+  const auto [rows, j] = rows_of(x, where, "log_sum_exp");
+  const Scalar score = x.at(coords(plus(rows, j)), where);
+  const Scalar top = max(j, score, where), lse = attend(j, score, Scalar(1.0), where).lse;
+  return map(rows, select(top == Scalar(infinity), top, lse), "log_sum_exp", where);  // inf - inf would be NaN
 }
 Tensor cross_entropy(const Tensor& logits, const Tensor& target, double smoothing, Where where) {
   Shapes s(where);
