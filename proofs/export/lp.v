@@ -61,6 +61,7 @@ Fixpoint sum_logs (As : list Z) (f : form) : R :=
   match As, f with A :: As, a :: f => Q2R a * ln (IZR A) + sum_logs As f | _, _ => 0 end.
 Definition meaning (As : list Z) (f : form) : R := sum_logs As f / ln (IZR (hd 2%Z As)).
 
+Local Opaque Qred.
 Lemma Qred_R q : Q2R (Qred q) = Q2R q.
 Proof. apply Qeq_eqR, Qred_correct. Qed.
 Lemma Q2R_zero : Q2R 0 = 0. Proof. unfold Q2R; simpl; lra. Qed.
@@ -81,7 +82,7 @@ Proof.
   intros E. unfold power, Q2R. rewrite mult_IZR.
   pose proof (Z_div_mod_eq_full (Zpos D) (Zpos (Qden a))) as H. rewrite E, Z.add_0_r in H.
   assert (N : IZR (Zpos (Qden a)) <> 0) by (apply not_0_IZR; lia).
-  apply (f_equal IZR) in H. rewrite mult_IZR in H. rewrite H. unfold QDen. field. exact N.
+  apply (f_equal IZR) in H. rewrite mult_IZR in H. rewrite H. field. exact N.
 Qed.
 Lemma ln_power A n : (1 <= A)%Z -> (0 <= n)%Z -> ln (IZR (A ^ n)) = IZR n * ln (IZR A).
 Proof.
@@ -121,3 +122,72 @@ Proof.
   { destruct (Z.eq_dec q p) as [->|N]; [lra|]. left. apply ln_increasing; apply IZR_lt; lia. }
   assert (K : 0 < IZR (Zpos (denominator f))) by (apply IZR_lt; lia). nra.
 Qed.
+
+Section Sound.
+Context (c : certificate).
+Hypothesis ok : check c = true.
+Notation L := (sum_logs (atoms c)).
+Lemma L_sum {I} (f : I -> form) l : L (sum_forms (map f l)) = rsum (fun i => L (f i)) l.
+Proof. induction l as [|i l IH]; simpl; [apply sum_logs_nil|]. now rewrite sum_logs_add, IH. Qed.
+Lemma L_sub f g : L (sub_form f g) = L f - L g.
+Proof. unfold sub_form. rewrite sum_logs_add, sum_logs_scale. unfold Q2R; simpl. lra. Qed.
+Lemma Qsum_R {I} (f : I -> Q) l : Q2R (Qsum (map f l)) = rsum (fun i => Q2R (f i)) l.
+Proof. induction l as [|i l IH]; simpl; [apply Q2R_zero|]. now rewrite Qred_R, Q2R_plus, IH. Qed.
+Lemma Qle_R a b : Qle_bool a b = true -> Q2R a <= Q2R b.
+Proof. intros H. apply Qle_Rle, Qle_bool_iff, H. Qed.
+
+(* In units of ln M: everything below is the program multiplied by ln M > 0. *)
+Definition facts : Prop :=
+  (forall i, In i (loops_of c) -> 0 <= L (x c i) <= L (beta c i)) /\
+  (forall j, In j (arrays_of c) -> rsum (fun i => if reads c j i then L (x c i) else 0) (loops_of c) <= L (mu c j)) /\
+  (forall j, In j (arrays_of c) -> 0 <= Q2R (s c j)) /\ (forall i, In i (loops_of c) -> 0 <= Q2R (t c i)) /\
+  (forall i, In i (loops_of c) -> 1 <= rsum (fun j => if reads c j i then Q2R (s c j) else 0) (arrays_of c) + Q2R (t c i)) /\
+  rsum (fun i => L (x c i)) (loops_of c) =
+    rsum (fun j => Q2R (s c j) * L (mu c j)) (arrays_of c) + rsum (fun i => Q2R (t c i) * L (beta c i)) (loops_of c).
+Lemma check_facts : facts.
+Proof.
+  pose proof ok as H. unfold check in H. repeat (apply andb_prop in H as [H ?]).
+  rewrite forallb_forall in *|-.
+  assert (A : forallb (Z.leb 1) (atoms c) = true) by (apply forallb_forall; assumption).
+  unfold facts. repeat split.
+  - apply nonneg_sound; auto.
+  - pose proof (nonneg_sound _ _ A (H2 i ltac:(assumption))) as N. rewrite L_sub in N. lra.
+  - intros j J. pose proof (nonneg_sound _ _ A (H1 j J)) as N. rewrite L_sub, L_sum in N.
+    assert (E : rsum (fun i => L (if reads c j i then x c i else [])) (loops_of c) =
+                rsum (fun i => if reads c j i then L (x c i) else 0) (loops_of c)).
+    { apply rsum_ext. intro i. destruct (reads c j i); auto. apply sum_logs_nil. }
+    lra.
+  - intros j J. rewrite <- Q2R_zero. apply Qle_R; auto.
+  - intros i I. rewrite <- Q2R_zero. apply Qle_R; auto.
+  - intros i I. pose proof (Qle_R _ _ (H4 i I)) as C. rewrite Q2R_plus, Qsum_R in C.
+    assert (E : rsum (fun j => Q2R (if reads c j i then s c j else 0%Q)) (arrays_of c) =
+                rsum (fun j => if reads c j i then Q2R (s c j) else 0) (arrays_of c)).
+    { apply rsum_ext. intro j. destruct (reads c j i); auto. apply Q2R_zero. }
+    rewrite E in C. unfold Q2R in C at 1; simpl in C. lra.
+  - pose proof (sum_logs_zero (atoms c) _ H0) as Z. rewrite L_sub in Z.
+    unfold value_of_tile, value_of_cover in Z. rewrite sum_logs_add, !L_sum in Z.
+    rewrite (rsum_ext (fun j => L (scale_form _ _)) (fun j => Q2R (s c j) * L (mu c j))) in Z by (intro; apply sum_logs_scale).
+    rewrite (rsum_ext (fun i => L (scale_form _ _)) (fun i => Q2R (t c i) * L (beta c i))) in Z by (intro; apply sum_logs_scale).
+    lra.
+Qed.
+(* The tile is the best tile, and the cover the best cover: strong duality, with the proof of both. *)
+Theorem lp_certificate_tile (y : nat -> R) :
+  (forall i, In i (loops_of c) -> 0 <= y i <= L (beta c i)) ->
+  (forall j, In j (arrays_of c) -> rsum (fun i => if reads c j i then y i else 0) (loops_of c) <= L (mu c j)) ->
+  rsum y (loops_of c) <= rsum (fun i => L (x c i)) (loops_of c).
+Proof.
+  intros Y F. destruct check_facts as [X [FX [S [T [C E]]]]]. rewrite E.
+  apply (weak_duality _ _ (reads c)); auto; intros i I; apply Y; auto.
+Qed.
+Theorem lp_certificate_cover (s' t' : nat -> R) :
+  (forall j, In j (arrays_of c) -> 0 <= s' j) -> (forall i, In i (loops_of c) -> 0 <= t' i) ->
+  (forall i, In i (loops_of c) -> 1 <= rsum (fun j => if reads c j i then s' j else 0) (arrays_of c) + t' i) ->
+  rsum (fun j => Q2R (s c j) * L (mu c j)) (arrays_of c) + rsum (fun i => Q2R (t c i) * L (beta c i)) (loops_of c) <=
+  rsum (fun j => s' j * L (mu c j)) (arrays_of c) + rsum (fun i => t' i * L (beta c i)) (loops_of c).
+Proof.
+  intros S T C. destruct check_facts as [X [FX [S0 [T0 [C0 E]]]]]. rewrite <- E.
+  apply (weak_duality _ _ (reads c)); auto; intros i I; apply X; auto.
+Qed.
+End Sound.
+Ltac prove_certificate := first
+  [ solve [ vm_compute; reflexivity ] | fail 1 "tang: not proved: certificate" ].

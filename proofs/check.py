@@ -1,0 +1,164 @@
+#!/usr/bin/python3
+"""The checks of `make check`: banned words, assumptions of every headline theorem, samples and their mutants,
+and that the first two checks fail when violated. Prints one line a failure and `N passed, N failed`."""
+import concurrent.futures
+import glob
+import os
+import re
+import subprocess
+import sys
+
+import lint
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+FLAGS = ["-q", "-w", "-notation-overridden,-ambiguous-paths"]
+MARK = "tang: not proved"
+MATHCOMP = ("bound/loomis_whitney", "bound/machine", "bound/matmul", "monoids/affine")
+passed, failed = 0, []
+
+
+def expect(ok, what):
+    global passed
+    if ok:
+        passed += 1
+    else:
+        failed.append(what)
+        print("FAIL", what, flush=True)
+
+
+def coqc(path, *flags):
+    run = subprocess.run(["coqc", *FLAGS, *flags, path], cwd=HERE, capture_output=True, text=True, timeout=280)
+    return run.returncode, run.stdout, run.stderr
+
+
+def headlines():
+    """Rows of theorems.txt as (section, name, file, statement)."""
+    section = ""
+    for line in open(os.path.join(HERE, "theorems.txt")):
+        line = line.rstrip("\n")
+        if line.startswith("## "):
+            section = line[3:]
+        elif line and not line.startswith("#"):
+            name, path, text = [p.strip() for p in line.split(" | ", 2)]
+            yield section, name, path, text
+
+
+def allowed():
+    return [l.strip() for l in open(os.path.join(HERE, "allow.txt")) if l.strip() and not l.startswith("#")]
+
+
+def assumptions(names, imports, flags=("-R", ".", "Tang")):
+    """What each theorem assumes, read from Print Assumptions. `names` maps a label to a qualified name."""
+    build = os.path.join(HERE, "build")
+    os.makedirs(build, exist_ok=True)
+    path = os.path.join(build, f"assumptions{abs(hash(tuple(names)))}.v")
+    with open(path, "w") as f:
+        f.write("\n".join(imports) + "\n")
+        for label, name in names.items():
+            f.write(f'Goal True. idtac "@@ {label}". Abort.\nPrint Assumptions {name}.\n')
+    code, out, err = coqc(path, *flags)
+    if code:
+        return None, err
+    found, label, listing = {}, None, False
+    for line in out.split("\n"):
+        if line.startswith("@@ "):
+            label, listing = line[3:].strip(), False
+            found[label] = None                                # neither closed nor listed: an error
+        elif line.startswith("Closed under the global context"):
+            found[label] = []
+        elif line.startswith("Axioms:") or line.startswith("Section Variables:"):
+            listing, found[label] = True, []
+        elif listing and (m := re.match(r"([A-Za-z_][\w.']*)\s*(:|$)", line)):
+            found[label].append(m.group(1))
+    return found, err
+
+
+def is_allowed(axiom):
+    return any(a == axiom or a.endswith("." + axiom) for a in allowed())
+
+
+def check_assumptions():
+    rows = list(headlines())
+    found, err = {}, ""
+    files = sorted({path for _, _, path, _ in rows})
+    for group in ([f for f in files if f not in MATHCOMP], [f for f in files if f in MATHCOMP]):
+        part, err = assumptions({f"{p}:{n}": "Tang." + p.replace("/", ".") + "." + n for _, n, p, _ in rows if p in group},
+                                [f"From Tang Require {p.replace('/', '.')}." for p in group])
+        if part is None:
+            expect(False, "Print Assumptions does not run: " + err.strip()[:400])
+            return {}
+        found.update(part)
+    for _, name, path, _ in rows:
+        axioms = found.get(f"{path}:{name}")
+        expect(axioms is not None and all(map(is_allowed, axioms)), f"{name} assumes {axioms}")
+    return found
+
+
+def check_words():
+    for path in sorted(glob.glob(HERE + "/*/*.v") + glob.glob(HERE + "/export/samples/*.v")):
+        if "/selftest/" in path or "/build/" in path:
+            continue
+        found = list(lint.problems(path))
+        expect(not found, "; ".join(found))
+        expect(open(path).read().count("\n") <= 300, f"{path}: more than 300 lines")
+
+
+def check_itself():
+    """The two checks must fail on files that break them."""
+    for name in ("bad_words", "bad_variable"):
+        expect(list(lint.problems(f"{HERE}/selftest/{name}.v")), f"lint accepts {name}.v")
+    code, _, err = coqc("selftest/bad_assumption.v", "-R", "selftest", "Bad")
+    expect(code == 0, "selftest/bad_assumption.v does not compile: " + err[:200])
+    found, err = assumptions({"headline": "Bad.bad_assumption.headline"}, ["From Bad Require bad_assumption."],
+                             ("-R", "selftest", "Bad"))
+    expect(found and found.get("headline") and not all(map(is_allowed, found["headline"])),
+           "the assumption check accepts an axiom that is not on the list")
+
+
+def mutants():
+    for number, line in enumerate(open(HERE + "/export/samples/mutants.txt"), 1):
+        if line.strip() and not line.startswith("#"):
+            sample, old, new = [p.strip() for p in line.rstrip("\n").split(" | ")]
+            yield number, sample, old, new
+
+
+def check_sample(path):
+    code, out, err = coqc(path, "-R", ".", "Tang")
+    return path, code == 0, err
+
+
+def check_mutant(mutant):
+    number, sample, old, new = mutant
+    text = open(f"{HERE}/export/samples/{sample}.v").read()
+    if old not in text:
+        return number, False, "the text to replace is not there"
+    folder = f"{HERE}/build/mutants"
+    os.makedirs(folder, exist_ok=True)
+    path = f"{folder}/{sample}_{number}.v"
+    with open(path, "w") as f:
+        f.write(text.replace(old, new, 1))
+    code, out, err = coqc(path, "-R", ".", "Tang")
+    # Rejected by the prover, not by a slip of the pen in the mutant.
+    return number, code != 0 and MARK in err, "accepted" if code == 0 else err.strip()[:300]
+
+
+def check_samples(jobs):
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        for path, ok, err in pool.map(check_sample, sorted(glob.glob(HERE + "/export/samples/*.v"))):
+            expect(ok, f"{path}: {err.strip()[:300]}")
+        for number, ok, why in pool.map(check_mutant, list(mutants())):
+            expect(ok, f"mutants.txt:{number}: not rejected by the prover: {why}")
+
+
+if __name__ == "__main__":
+    parts = sys.argv[1:] or ["words", "assumptions", "itself", "samples"]
+    if "words" in parts:
+        check_words()
+    if "assumptions" in parts:
+        check_assumptions()
+    if "itself" in parts:
+        check_itself()
+    if "samples" in parts:
+        check_samples(int(os.environ.get("JOBS", "2")))
+    print(f"{passed} passed, {len(failed)} failed")
+    sys.exit(bool(failed))
