@@ -158,6 +158,7 @@ struct Chooser {
     for (size_t a = 0; a < group.extent.size(); ++a) {
       if (group.role[a] != Role::grid || !(is_n[a] && !is_m[a])) continue;
       while (total() < 2 * t.workers && out.tile[a] > nr) out.tile[a] = round_to((out.tile[a] + 1) / 2, nr);
+      if (const int64_t n = blocks(a, out.tile[a])) out.tile[a] = round_to((group.extent[a] + n - 1) / n, nr);
     }
     for (size_t a = 0; a < group.extent.size(); ++a) {
       if (group.role[a] != Role::grid || !is_m[a]) continue;

@@ -139,7 +139,7 @@ std::optional<Ref> Emitters::read_in_place(const Site& s, const Place& at) {
   volume *= n.extent(s.c.sides.n[0]).value();
   if (column != 1 || (row > near_stride && volume > small_operand)) return {};
   // A contraction reads whole panels: a ragged edge needs a copy that is padded with zeros.
-  if (n.extent(s.c.sides.n[0]).value() % f_.choice.columns()) return {};
+  if (n.extent(s.c.sides.n[0]).value() % round_up(f_.extent(n, s.core, s.c.sides.n[0]), f_.choice.columns())) return {};
   for (int k : s.c.sides.k)
     if (n.extent(k).value() % f_.extent(n, s.core, k)) return {};
   const int index = probe.ref(int(t.whole));
@@ -159,7 +159,8 @@ std::optional<Ref> Emitters::copied(const Site& s, const Place& at) {
   for (int x : s.c.sides.b)
     for (ir::Id a : expr::subterms(f_.g.pool, s.c.factors[size_t(x)], expr::Op::arg))
       if (f_.has_tile(n.args[size_t(f_.g.pool[a].whole)].from)) return {};
-  const int64_t nr = f_.choice.columns(), panels = (n.extent(column).value() + nr - 1) / nr;
+  const int64_t nr = f_.choice.columns(), whole_blocks = round_up(n.extent(column).value(), round_up(f_.extent(n, s.core, column), nr));
+  const int64_t panels = whole_blocks / nr;
   // A frame of its own: batch axes and panels on the grid.
   plan::Group group;
   Choice choice;
@@ -188,11 +189,15 @@ std::optional<Ref> Emitters::copied(const Site& s, const Place& at) {
     dst.index.push_back({pl.at[size_t(x)], {}});
     src.index.push_back({at.at[size_t(x)], {}});
   }
-  // Element (column c, k.., lane q) of panel c / nr: counting whole columns keeps the address affine in the block.
-  memory.shape.push_back(panels * nr);
-  dst.index.push_back({first, {}});
-  src.index.push_back({base(s.core, column) + variable(at.axes[size_t(at.find(column))].var, nr), {}});
-  int64_t depth = 1;
+  memory.shape.push_back(panels);
+  dst.index.push_back({variable(frame.block.back()), {}});
+  Affine panel = variable(at.axes[size_t(at.find(column))].var);
+  if (const int c = s.core[size_t(column)]; c >= 0) {  // blocks are whole panels
+    const Var p = f_.k.fresh("p");
+    (c == s.axis ? s.body : s.pre).push_back({kernel::Let{p, kernel::Let::floor_div, {base(s.core, column)}, nr, {}}});
+    panel = panel + variable(p);
+  }
+  src.index.push_back({panel, {}});
   for (int k : s.c.sides.k) {
     const Var v = frame.k.fresh("k");
     pl.at[size_t(k)] = variable(v);
@@ -202,7 +207,6 @@ std::optional<Ref> Emitters::copied(const Site& s, const Place& at) {
     memory.shape.push_back(e);
     dst.index.push_back({variable(v), {}});
     src.index.push_back({at.at[size_t(k)], {}});
-    depth *= e;
   }
   a.axes.push_back({lane, nr});
   memory.shape.push_back(nr);
@@ -210,15 +214,12 @@ std::optional<Ref> Emitters::copied(const Site& s, const Place& at) {
   src.index.push_back({variable(at.axes[size_t(at.find(column)) + 1].var), {}});
   memory.format = f_.k.compute;
   memory.strides = kernel::row_major(memory.shape);
-  const size_t c = batch.size();
-  memory.strides[c] = depth;  // a column, not a panel
-  for (size_t d = c; d-- > 0;) memory.strides[d] = d + 1 == c ? depth * panels * nr : memory.strides[d + 1] * memory.shape[d + 1];
   Body body = frame.body(n, pl);
   std::vector<ir::Id> terms;
   for (int x : s.c.sides.b) terms.push_back(s.c.factors[size_t(x)]);
   body.out.values.push_back(body.value(expr::product(f_.g.pool, terms)));
   for (auto& b : masks(s, body, column, row)) a.bounds.push_back(b);
-  if (n.extent(column).value() % nr) a.bounds.push_back({constant(n.extent(column).value() - 1) - pl.at[size_t(column)], {}});
+  if (n.extent(column).value() != whole_blocks) a.bounds.push_back({constant(n.extent(column).value() - 1) - pl.at[size_t(column)], {}});
   a.fill = {a.bounds.empty() ? std::optional<expr::Value>() : expr::real(0)};
   a.body = std::move(body.out);
   const int id = int(temporaries_.size());
@@ -237,7 +238,7 @@ std::optional<Ref> Emitters::copied(const Site& s, const Place& at) {
   return src;
 }
 
-void Emitters::contract(const Site& s, Port dst, const std::optional<Weight>& weight, bool accumulate, kernel::Block& body) {
+void Emitters::contract(const Site& s, Port dst, const std::optional<Weight>& weight, bool accumulate) {
   const ir::Comp& n = comp(s.node);
   const int row = s.c.sides.m[0], column = s.c.sides.n[0];
   const int64_t rows = f_.choice.rows, nr = f_.choice.columns();
@@ -281,7 +282,7 @@ void Emitters::contract(const Site& s, Port dst, const std::optional<Weight>& we
   c.accumulate = accumulate;
   c.rows = int(rows);
   c.vectors = f_.choice.vectors;
-  body.push_back({std::move(c)});
+  s.body.push_back({std::move(c)});
 }
 
 }  // namespace tang::lower

@@ -165,7 +165,7 @@ void Emitters::shared(const plan::Shared& x, const std::optional<Contraction>& c
   const ir::Comp& n = comp(x.node);
   std::vector<int> core = x.axis;
   core.resize(size_t(n.axis_count()), -1);
-  if (c) return contract({x.node, core, *c, n.domain, axis, pre, operands}, {x.node, 0}, {}, false, body);
+  if (c) return contract({x.node, core, *c, n.domain, axis, pre, operands, body}, {x.node, 0}, {}, false);
   plan::Member m{x.node, core, plan::Flush::store, false};
   fold(m, n.domain, false, false, body);
 }
@@ -249,7 +249,7 @@ void Emitters::absorb(const plan::Member& m, const MemberForm& form, const ir::D
   const std::vector<int>& bases = form.absorb.base;
   if (bases.empty()) {
     for (int c : form.absorb.added)
-      contract({m.node, m.axis, form.contractions.at(c), domain, axis, pre, operands}, {m.node, uint32_t(c)}, {}, true, body);
+      contract({m.node, m.axis, form.contractions.at(c), domain, axis, pre, operands, body}, {m.node, uint32_t(c)}, {}, true);
     return;
   }
   // Rows: the base's own axes. Terms: rows and folds.
@@ -403,7 +403,7 @@ void Emitters::absorb(const plan::Member& m, const MemberForm& form, const ir::D
     }
     auto it = form.contractions.find(c);
     if (it != form.contractions.end()) {
-      contract({m.node, m.axis, it->second, ir::everywhere(), axis, pre, operands}, port, Weight{weight.at(a), both}, true, body);
+      contract({m.node, m.axis, it->second, ir::everywhere(), axis, pre, operands, body}, port, Weight{weight.at(a), both}, true);
       continue;
     }
     Place kept = f_.place(n, m.axis, n.outs[size_t(c)].axes), terms = f_.place(n, m.axis, folds, "j"), at = kept;

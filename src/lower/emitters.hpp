@@ -30,14 +30,14 @@ class Emitters {
     const Contraction& c;
     const ir::Domain& domain;  // masks that operands carry (no base); everywhere when a weight carries them
     int axis;                  // the pipeline's core axis
-    kernel::Block &pre, &operands;
+    kernel::Block &pre, &operands, &body;
   };
   const ir::Comp& comp(ir::NodeId id) const { return *f_.g[id].comp(); }
   struct Weight {  // a tile over these axes of the node: the rows' operand
     int memory;
     std::vector<int> axes;
   };
-  void contract(const Site& s, Port dst, const std::optional<Weight>& weight, bool accumulate, kernel::Block& body);
+  void contract(const Site& s, Port dst, const std::optional<Weight>& weight, bool accumulate);
   Affine base(const std::vector<int>& core, int axis) const;
   Ref staged(const Site& s, const std::vector<int>& factors, int side_axis, int64_t width, const Place& at);
   std::optional<Ref> read_in_place(const Site& s, const Place& at);

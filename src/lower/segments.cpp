@@ -26,8 +26,6 @@ struct Builder {
     before.push_back({Let{var, kind, std::move(operands), divisor, {}}});
     return variable(var);
   }
-  Affine floor_to(const Affine& a, int64_t step) { return step * let(Let::floor_div, {a}, step); }
-  Affine ceil_to(const Affine& a, int64_t step) { return floor_to(a + constant(step - 1), step); }
 };
 }  // namespace
 
@@ -75,24 +73,23 @@ std::vector<Segment> segments(Frame& f, const ir::Comp& n, const std::vector<int
       full_hi.push_back(b.let(Let::floor_div, {least}, -k) + constant(1));
     }
   }
-  if (piece.empty()) return {{constant(0), constant(whole), false}};
-  const Affine lo = b.floor_to(b.let(Let::max, live_lo), step), hi = b.let(Let::min, live_hi);
-  if (!some_full) return {{lo, hi, true}};
-  // Aligned to blocks: a full segment starts and ends on a block's edge, except at the end of the axis.
-  const Affine from = b.let(Let::max, {b.ceil_to(b.let(Let::max, full_lo), step), lo});
-  Affine to = b.let(Let::min, full_hi);
-  if (whole % step == 0) to = b.floor_to(to, step);
-  else {  // the ragged last block is full when the bound reaches the end
-    const Affine edge = b.floor_to(to, step), last = constant(whole / step * step);
-    // edge if to < whole else whole: whole counts as an edge of the last, shorter block
-    const Affine reaches = b.let(Let::floor_div, {to + constant(1)}, whole + 1);  // 1 iff to == whole
-    const Affine extra = b.let(Let::min, {(whole - whole / step * step) * reaches, constant(whole) - last});
-    to = edge + extra;
+  if (piece.empty()) return {{constant(0), constant((whole + step - 1) / step * step), false}};
+  // From here on in blocks, so that every edge is a multiple of the step.
+  auto floor_block = [&](const Affine& a) { return b.let(Let::floor_div, {a}, step); };
+  auto ceil_block = [&](const Affine& a) { return floor_block(a + constant(step - 1)); };
+  auto at = [&](const Affine& block) { return step * block; };
+  const Affine lo = floor_block(b.let(Let::max, live_lo));
+  const Affine hi = b.let(Let::max, {ceil_block(b.let(Let::min, live_hi)), lo});
+  if (!some_full) return {{at(lo), at(hi), true}};
+  const Affine from = b.let(Let::max, {ceil_block(b.let(Let::max, full_lo)), lo});
+  Affine last = b.let(Let::min, full_hi);
+  if (const int64_t pad = (step - whole % step) % step) {  // the ragged last block is full when the bound reaches the end
+    const Affine reaches = b.let(Let::floor_div, {last + constant(1)}, whole + 1);
+    last = last + pad * reaches;
   }
-  const Affine end = b.let(Let::max, {hi, lo});
-  const Affine f0 = b.let(Let::min, {from, end});
-  const Affine f1 = b.let(Let::max, {b.let(Let::min, {to, end}), f0});
-  return {{lo, f0, true}, {f0, f1, false}, {f1, end, true}};
+  const Affine f0 = b.let(Let::min, {from, hi});
+  const Affine f1 = b.let(Let::max, {b.let(Let::min, {floor_block(last), hi}), f0});
+  return {{at(lo), at(f0), true}, {at(f0), at(f1), false}, {at(f1), at(hi), true}};
 }
 
 }  // namespace tang::lower
