@@ -81,6 +81,28 @@ Proof.
   - generalize (absorb_e (softmax_absorb (option C))) as a. induction blocks as [|b bs IH]; intros a; simpl; auto.
   - intros ts H. apply in_map_iff in H as [js [<- _]]. apply row_ok.
 Qed.
+(* Stabilize: the max over live keys, and every sum of exp(s - max) * value, are the components of one fold. *)
+Definition live_max (js : list J) : option R := fold_left (fun m j => maxo m (s j)) js None.
+Definition stabilized (js : list J) (m : option R) (c : C) : R :=
+  fold_left (fun a j => a + match s j, m with Some x, Some y => exp (x - y) * v j c | _, _ => 0 end) js 0.
+Lemma base_is_max js : forall b, base_fold (softmax_absorb (option C)) b (map row_term js) = fold_left (fun m j => maxo m (s j)) js b.
+Proof.
+  induction js as [|j js IH]; intros b; simpl; auto. unfold base_fold in *. rewrite IH. f_equal.
+  unfold row_term. destruct (s j); simpl; auto. destruct b; reflexivity.
+Qed.
+Theorem stabilize_sound js :
+  let f := fold (absorbing (softmax_absorb (option C))) (map row_term js) in
+  fst f = live_max js /\ forall c, snd f (Some c) = stabilized js (live_max js) c.
+Proof.
+  destruct (definition_form (softmax_absorb (option C)) _ (row_ok js)) as [B S]. simpl in B. rewrite base_is_max in B, S.
+  split; auto. intro c. simpl in S. rewrite S. unfold contract, stabilized. fold (live_max js).
+  generalize (live_max js) as m. intros m.
+  assert (E : forall j, term_at (softmax_absorb (option C)) (Some c) m (row_term j) =
+                        match s j, m with Some x, Some y => exp (x - y) * v j c | _, _ => 0 end).
+  { intro j. unfold row_term. destruct (s j) as [x|]; simpl; auto. destruct m; simpl; ring. }
+  generalize 0 at 1 4 as a. clear -E.
+  induction js as [|j js IH]; intros a; cbn [map fold_left]; auto. rewrite E. apply IH.
+Qed.
 End Flash.
 
 (* (max, how many terms attain it): act is 0 or 1, and four -inf scores count 4. *)

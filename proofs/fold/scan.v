@@ -27,6 +27,15 @@ Fixpoint scan (fs : list M) (s : S) : list S :=
   match fs with [] => [] | f :: r => act f s :: scan r (act f s) end.
 Lemma scan_app a b s : scan (a ++ b) s = scan a s ++ scan b (run a s).
 Proof. revert s. induction a as [|f a IH]; intros s; simpl; auto. now rewrite IH. Qed.
+(* Strip mining: an outer loop over chunks around the loop over a chunk. Steps past the end keep the state. *)
+Theorem strip_mine_sound chunks s : run (concat chunks) s = fold_left (fun s fs => run fs s) chunks s.
+Proof.
+  revert s. induction chunks as [|c cs IH]; intros s; simpl; auto.
+  unfold run at 1. rewrite fold_left_app. apply IH.
+Qed.
+Theorem dead_steps_keep (live : M -> bool) fs s :
+  fold_left (fun s f => if live f then act f s else s) fs s = run (filter live fs) s.
+Proof. revert s. induction fs as [|f fs IH]; intros s; simpl; auto. destruct (live f); apply IH. Qed.
 (* Starts of the segments, from the segment maps alone (the middle level of the scan). *)
 Fixpoint starts (segs : list (list M)) (s : S) : list S :=
   match segs with [] => [] | g :: r => s :: starts r (act (fold m (maps g)) s) end.
