@@ -26,11 +26,49 @@ std::vector<std::string> names_gone(const Cost& before, const Cost& after) {
   }
   return out;
 }
+// Steps of recurrences are graphs of their own: their outputs are the next states and what is emitted.
+Graph with_steps(const Graph& g, const std::vector<Rule>& rules, Trace& trace) {
+  if (std::none_of(g.nodes.begin(), g.nodes.end(), [](const Node& n) { return n.recur(); })) return g;
+  Edit e(g);
+  for (NodeId id = 0; id < g.nodes.size(); ++id) {
+    if (!e.live[id]) continue;
+    Node n = e.node(id);
+    if (auto* r = std::get_if<ir::Recur>(&n.what)) {
+      const Graph& old = *r->step;
+      Graph inner = old;
+      inner.outputs.clear();
+      auto add = [&](Port p, const std::string& name) { inner.outputs.push_back({p, name, ir::default_format(old.type(p))}); };
+      for (size_t k = 0; k < r->states.size(); ++k) add(r->states[k].out, "next " + std::to_string(k));
+      for (size_t k = 0; k < r->emits.size(); ++k) add(r->emits[k].out, "emit " + std::to_string(k));
+      Optimized next = optimize(inner, rules);
+      if (!next.trace.steps.empty()) {
+        std::map<std::string, NodeId> named;
+        for (NodeId k = 0; k < next.graph.nodes.size(); ++k)
+          if (next.graph[k].input()) named[next.graph[k].name] = k;
+        auto now = [&](NodeId in) { return named.at(old[in].name); };
+        for (auto& s : r->states) s.in = now(s.in);
+        for (auto& a : r->args) a.in = now(a.in);
+        r->time = now(r->time);
+        size_t k = 0;
+        for (auto& s : r->states) s.out = next.graph.outputs[k++].port;
+        for (auto& x : r->emits) x.out = next.graph.outputs[k++].port;
+        r->step = std::make_shared<const Graph>(std::move(next.graph));
+        for (auto& s : next.trace.steps) {
+          s.what.insert(s.what.begin(), "in the step of " + g.label({id, 0}) + ":");
+          trace.steps.push_back(std::move(s));
+        }
+      }
+    }
+    e.put(id, std::move(n));
+  }
+  return e.finish();
+}
 }  // namespace
 
 Optimized optimize(const Graph& g, const std::vector<Rule>& rules) {
-  Optimized out{g, {}};
-  Cost cost = cost_of(g);
+  Optimized out;
+  out.graph = with_steps(g, rules, out.trace);
+  Cost cost = cost_of(out.graph);
   std::map<std::string, int> refused_at;  // rule -> version of the graph that it refused
   int version = 0;
   for (int round = 0;; ++round) {

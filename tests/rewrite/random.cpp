@@ -69,7 +69,12 @@ struct Maker {
     std::vector<Axis> all = points;
     all.push_back(k);
     const Scalar e = body(all, int(r.below(3)));
-    switch (r.below(5)) {
+    switch (r.below(7)) {
+      case 5: return sum(k, e) * sum(k, ir::square(e));  // siblings
+      case 6: {
+        const Scalar x = read(all), y = read(all);
+        return sum(k, e * x - e * y);
+      }
       case 0: return max(k, e + 0.0 * to_real(iota(k)));
       case 1: {  // a softmax over k, of whatever it is
         const Scalar s = e + 0.0 * to_real(iota(k)), w = exp(s - max(k, s));
