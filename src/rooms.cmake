@@ -15,3 +15,4 @@ tang_room(models   FOLDER models USES eval)  # builders: clients of tang.hpp onl
 tang_room(lower    USES plan kernel)   # plan -> kernel IR (point, fold, tile, recur, stage)
 tang_room(emit     USES kernel)       # dialects as thin printers
 tang_room(device   USES target LIBS Threads::Threads ${CMAKE_DL_LIBS})  # bytes, launches, clocks
+tang_room(run      USES rewrite lower emit device)  # the pipeline as one readable list; Program

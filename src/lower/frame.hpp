@@ -58,7 +58,6 @@ class Frame {
   std::map<std::pair<Port, std::vector<int64_t>>, kernel::Var> uniforms_;
 };
 
-kernel::Format format_of(const plan::Plan& p, Port port);
 int64_t round_up(int64_t v, int64_t to);
 void emit(kernel::Block& b, kernel::Apply a);
 void emit(kernel::Block& b, kernel::Fold f);

@@ -35,6 +35,8 @@ struct Program {
   std::vector<int64_t> temporaries;  // bytes of each
   std::vector<Loop> loops;           // disjoint ranges of kernels
 };
+// In which format a port is stored: an input's or a buffer's.
+kernel::Format format_of(const plan::Plan& p, ir::Port port);
 Program lower(const plan::Plan& p, const schedule::Schedule& s, const target::Target& t);
 
 }  // namespace tang::lower

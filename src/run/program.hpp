@@ -1,0 +1,100 @@
+// A program: a graph compiled for a device, its memory planned, ready to run many times without allocating.
+#pragma once
+#include <functional>
+#include <map>
+#include <memory>
+
+#include "tang/device/compiler.hpp"
+#include "tang/device/cpu.hpp"
+#include "tang/lower/lower.hpp"
+#include "tang/rewrite/driver.hpp"
+
+namespace tang::run {
+
+struct Options {
+  schedule::Schedule schedule;
+  target::Target target;             // default: this machine, one thread
+  bool optimize = true;              // false: the graph as written
+  bool guards = false;               // guard bands around every buffer, for verification
+  device::CompilerOptions compiler;  // where to look for one, and the kernel cache's folder
+  Options();
+};
+
+// Everything that compilation decides, as values: nothing here depends on a device being present.
+struct Derivation {
+  rewrite::Trace trace;
+  plan::Plan plan;
+  lower::Program kernels;            // legalized for the target
+  std::vector<std::string> names;    // of each kernel's function; equal kernels share one
+  double seconds = 0;                // spent deriving
+};
+// The pipeline, as one list: optimize, expose supports, plan, lower, legalize, name.
+Derivation derive(const ir::Graph& g, const Options& o);
+// The kernels' source as one unit of the C target.
+std::string source(const Derivation& d, const Options& o);
+
+// Memory that several programs may share: weights, caches.
+using Memory = std::shared_ptr<device::Buffer>;
+
+class Program {
+ public:
+  Program(const ir::Graph& g, std::shared_ptr<device::Compiler> compiler, std::shared_ptr<device::Cpu> cpu, Options o = {});
+
+  // Inputs, params, states and outputs by name. Unbound ones get zeroed memory of their own at the first run.
+  // Throws Error: a name that is not there (with the nearest one), or a size that does not fit.
+  void bind(const std::string& name, Memory memory);
+  Memory memory(const std::string& name);
+  template <class T>
+  T* data(const std::string& name) { return memory(name)->as<T>(); }
+  int64_t elements(const std::string& name) const;
+  ir::Format format(const std::string& name) const;
+
+  // Runs every kernel; a state's new value is in its memory afterwards.
+  void run();
+  // The same, with a call before and after each kernel (verification, timing).
+  using Hook = std::function<void(size_t kernel)>;
+  void run(const Hook& before, const Hook& after);
+
+  const Derivation& derivation() const { return derivation_; }
+  void* argument(size_t kernel, size_t k) const { return arguments_[kernel][k]; }
+  // The memory of a stored port; nullptr for one that is not stored.
+  void* port(ir::Port p);
+  device::Buffer& arena() { return *arena_; }
+  const std::vector<std::unique_ptr<device::Buffer>>& temporaries() const { return temporaries_; }
+
+ private:
+  struct Named {
+    ir::Port port;
+    ir::Format format;
+    int64_t elements;
+  };
+  void prepare();
+  const Named& named(const std::string& name) const;
+
+  Options options_;
+  Derivation derivation_;
+  std::shared_ptr<device::Cpu> cpu_;
+  std::shared_ptr<device::Library> library_;
+  std::vector<device::KernelFunction> functions_;
+  std::vector<int64_t> workgroups_, scratch_;
+  std::map<std::string, Named> named_;
+  std::map<ir::Port, Memory> bound_;
+  std::unique_ptr<device::Buffer> arena_;
+  std::vector<std::unique_ptr<device::Buffer>> temporaries_;
+  std::vector<std::vector<void*>> arguments_;  // of each kernel
+  struct Carry {
+    void *from, *to;
+    size_t bytes;
+  };
+  std::vector<Carry> carries_;  // new values of states that could not be written in place
+  bool prepared_ = false;
+};
+
+// Conversions between host arrays and a buffer's format.
+void write(void* to, ir::Format f, const std::vector<double>& values);
+void write(void* to, ir::Format f, const std::vector<int64_t>& values);
+std::vector<double> read_reals(const void* from, ir::Format f, int64_t n);
+std::vector<int64_t> read_integers(const void* from, ir::Format f, int64_t n);
+int64_t bytes_of(ir::Format f);
+
+}  // namespace tang::run
