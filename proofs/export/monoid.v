@@ -32,6 +32,21 @@ Fixpoint for_state (ks : list kind) (P : list xr -> Prop) : Prop :=
   | [] => P []
   | k :: ks => forall x, in_kind k (Some x) -> for_state ks (fun s => P (x :: s))
   end.
+(* The states a term really has: a live max is not -inf, a count of something is not 0. *)
+Definition proper (k : kind) (x : xr) : Prop :=
+  match k, x with
+  | (bottom | top), Fin _ => True
+  | count, Fin x => (0 < x)%R
+  | (bottom | top | count), _ => False
+  | _, _ => in_kind k (Some x)
+  end.
+Fixpoint for_proper (ks : list kind) (P : list xr -> Prop) : Prop :=
+  match ks with
+  | [] => P []
+  | k :: ks => forall x, proper k x -> for_proper ks (fun s => P (x :: s))
+  end.
+(* Injecting changes no such state: without this any absorbing element would pass for an identity. *)
+Definition law_faithful r := for_proper (components r) (fun a => inject r a = a).
 Definition law_closed r := for_state (components r) (fun a => for_state (components r) (fun b =>
   state_ok (components r) (join r a b))).
 Definition law_unit r := state_ok (components r) (unit_of r) /\ join r (unit_of r) (unit_of r) = unit_of r.
@@ -46,7 +61,7 @@ Definition law_comm r := for_state (components r) (fun a => for_state (component
   join r (inject r a) (inject r b) = join r (inject r b) (inject r a))).
 (* What an exported monoid must satisfy before it may be split or reassociated (and, if it says so, reordered). *)
 Record monoid_ok (r : row) : Prop := {
-  ok_closed : law_closed r; ok_unit : law_unit r; ok_injects : law_injects r; ok_right : law_right r;
+  ok_closed : law_closed r; ok_faithful : law_faithful r; ok_unit : law_unit r; ok_injects : law_injects r; ok_right : law_right r;
   ok_inside : law_inside r; ok_assoc : law_assoc r; ok_comm : commutes r = true -> law_comm r
 }.
 

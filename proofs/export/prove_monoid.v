@@ -7,15 +7,15 @@ Open Scope R_scope.
 (* Introduces one component, as one goal a case of its kind. *)
 Ltac intro_component :=
   let x := fresh "x" in let K := fresh "K" in
-  intros x K; destruct x; cbn [in_kind] in K; try contradiction; cbv [INT64_MAX] in K;
+  intros x K; destruct x; cbn [in_kind proper] in K; try contradiction; cbv [INT64_MAX] in K;
   try match goal with b : bool |- _ => destruct b end;
   (* a count is 0 or positive: with that known no later comparison is open *)
   try match type of K with 0 <= ?x =>
         let P := fresh "P" in destruct (Rle_lt_or_eq_dec 0 x K) as [P|P]; [|symmetry in P; subst x]; clear K end.
 Ltac states r :=
-  cbv [law_closed law_unit law_injects law_right law_inside law_assoc law_comm];
+  cbv [law_closed law_faithful law_unit law_injects law_right law_inside law_assoc law_comm];
   let ks := eval cbv in (components r) in change (components r) with ks;
-  repeat (cbn [for_state]; intro_component); cbn [for_state]; cbv beta.
+  repeat (cbn [for_state for_proper]; intro_component); cbn [for_state for_proper]; cbv beta.
 (* Values are named between stages: the goal stays a DAG, and a comparison is between names. *)
 Ltac name_values := repeat match goal with
   | |- context [Fin ?E] =>
@@ -34,6 +34,7 @@ Ltac law r := states r; repeat (join_innermost r); subst; cbn [state_ok in_kind]
 Ltac prove_monoid :=
   match goal with |- monoid_ok ?r => constructor;
     [ first [solve [law r] | fail 2 "tang: not proved: closed"]
+    | first [solve [law r] | fail 2 "tang: not proved: faithful"]
     | first [solve [law r] | fail 2 "tang: not proved: unit"]
     | first [solve [law r] | fail 2 "tang: not proved: injects"]
     | first [solve [law r] | fail 2 "tang: not proved: right identity"]
