@@ -53,8 +53,8 @@ class Checker {
       if (!names.insert(m.name).second) say("two memories are called " + m.name);
       if (m.home != Home::global) tiles = true;
       else if (tiles) say("the global " + m.name + " comes after a tile");
-      if (m.strides.size() != m.shape.size()) say(m.name + " has " + std::to_string(m.strides.size()) + " strides for its rank");
-      else if ((m.home != Home::global || m.access != Access::read) && !injective(m)) say("elements of " + m.name + " overlap");
+      if (m.strides.size() != m.shape.size())
+        say(m.name + " has " + std::to_string(m.strides.size()) + " strides for its rank");
     }
     std::set<std::string> vars;
     for (auto& v : k_.vars)
@@ -138,22 +138,28 @@ class Checker {
   void touch(const Ref& r, bool write, const std::vector<Facts>& known, const Body* body) {
     const Memory& m = memory(r.memory);
     if (m.home != Home::global || m.access == Access::read || r.index.size() != m.shape.size()) return;
-    Touch t{r.memory, write, {{}, known}, (write ? "writes " : "reads ") + text_.ref(r, body)};
-    for (auto& c : r.index) {
-      if (!c.refs.empty()) return;  // a gather: left to the simulator
-      t.place.index.push_back(c.affine);
+    const auto index = place(r);
+    if (index) touches_.push_back({r.memory, write, {*index, known}, (write ? "writes " : "reads ") + text_.ref(r, body)});
+  }
+  // What tells elements apart: coordinates, or the address where several coordinates share one. Nothing for a gather,
+  // which is left to the simulator.
+  std::optional<std::vector<Affine>> place(const Ref& r) const {
+    std::vector<Affine> index;
+    Affine address;
+    for (size_t d = 0; d < r.index.size(); ++d) {
+      if (!r.index[d].refs.empty()) return {};
+      index.push_back(r.index[d].affine);
+      address = address + memory(r.memory).strides[d] * r.index[d].affine;
     }
-    touches_.push_back(std::move(t));
+    return injective(memory(r.memory)) ? index : std::vector<Affine>{address};
   }
   // Two points of one statement write different elements.
   void one_point_each(const Ref& r, const std::vector<TileAxis>& axes, const Facts& outer, const std::vector<Facts>& known,
                       const Body* body) {
     if (!valid(r.memory) || r.index.size() != memory(r.memory).shape.size()) return;
-    Place p{{}, known};
-    for (auto& c : r.index) {
-      if (!c.refs.empty()) return;
-      p.index.push_back(c.affine);
-    }
+    const auto index = place(r);
+    if (!index) return;
+    const Place p{*index, known};
     std::vector<Separator> by;
     std::set<Var> shared;
     for (auto& a : axes)
@@ -344,11 +350,19 @@ class Checker {
       }
     for (auto* e : {&x.m_end, &x.n_end, &x.k_end})
       if (*e) uses(**e, outer);
-    reads(x.a, {f}, nullptr, written);
-    reads(x.b, {f}, nullptr, written);
+    auto ends = [&](Facts& g, const std::optional<Affine>& e, const std::vector<TileAxis>& over) {
+      if (e) g.assume(*e - flat(over) - constant(1));
+    };
+    auto operand_reads = [&](const Ref& r, const std::optional<Affine>& end, const std::vector<TileAxis>& over) {
+      Facts g = f;
+      if (valid(r.memory) && memory(r.memory).home == Home::global) ends(g, end, over), ends(g, x.k_end, x.k);
+      reads(r, {g}, nullptr, written);
+    };
+    operand_reads(x.a, x.m_end, x.m);
+    operand_reads(x.b, x.n_end, x.n);
     Facts stored = f;
-    if (x.m_end) stored.assume(*x.m_end - flat(x.m) - constant(1));
-    if (x.n_end) stored.assume(*x.n_end - flat(x.n) - constant(1));
+    ends(stored, x.m_end, x.m);
+    ends(stored, x.n_end, x.n);
     if (x.accumulate) reads(x.dst, {stored}, nullptr, written);
     writes(x.dst, {stored}, nullptr, written);
     std::vector<TileAxis> points = x.m;
@@ -378,6 +392,11 @@ class Checker {
     for (auto* b : bodies) block(*b, f, inside_it, full);
     if (runs) written = inside_it;
   }
+  bool later(const Pipeline& x, size_t s, const Facts& f) const {
+    for (size_t t = s + 1; t < x.segments.size(); ++t)
+      if (f.proves(x.segments[t].end - x.segments[t].begin - constant(1))) return true;
+    return false;
+  }
   void check_pipeline(const Pipeline& x, const Facts& f, std::set<int>& written) {
     if (x.step < 1 || x.stages < 1) return say("a pipeline with a step or stages below 1");
     bool joined = !x.segments.empty(), runs = false;
@@ -385,8 +404,9 @@ class Checker {
       const Segment& g = x.segments[s];
       uses(g.begin, f);
       uses(g.end, f);
-      if ((!g.partial || s + 1 < x.segments.size()) && !f.multiple(g.end - g.begin, x.step))
-        say("segment " + std::to_string(s) + " is not provably a whole number of blocks");
+      const Residue length = f.residue(g.end - g.begin);
+      if (length.by % x.step == 0 && length.rest % x.step != 0 && later(x, s, f))
+        say("segment " + std::to_string(s) + " is not a whole number of blocks and another follows");
       joined = joined && (s == 0 || x.segments[s - 1].end == g.begin);
     }
     if (joined) runs = f.proves(x.segments.back().end - x.segments.front().begin - constant(1));
@@ -398,7 +418,6 @@ class Checker {
       loop(x.var, g.begin, g.end, x.step, {&x.operands, &x.body}, f, w, !g.partial, true);
       where_ = here;
       if (runs || f.proves(g.end - g.begin - constant(1))) after.insert(w.begin(), w.end());
-      else if (x.segments.size() > 1 && !joined) continue;
     }
     written = after;
   }

@@ -30,7 +30,7 @@ int64_t Contraction::limit(const std::optional<Affine>& end, int64_t all, const 
   return std::clamp<int64_t>(v, 0, all);
 }
 void Contraction::gather(Points& p, int ref, int64_t rows, int64_t columns, int64_t live_rows, int64_t live_columns,
-                         std::vector<double>& out) {
+                         bool probes, std::vector<double>& out) {
   out.assign(size_t(rows * columns), 0.0);
   Reg r;
   for (int64_t from = 0; from < rows * columns; from += width) {
@@ -39,7 +39,7 @@ void Contraction::gather(Points& p, int ref, int64_t rows, int64_t columns, int6
     for (int l = 0; l < n; ++l)
       live |= Mask((from + l) / columns < live_rows && (from + l) % columns < live_columns) << l;
     p.block(from, n);
-    p.probe(ref, first(n) & ~live);  // dead rows and columns are computed: their operands are read
+    if (probes) p.probe(ref, first(n) & ~live);
     if (!live) continue;
     p.load(ref, live, r);
     each(live, n, [&](int l) { out[size_t(from + l)] = r.r[l]; });
@@ -63,11 +63,14 @@ void Contraction::run(Machine& m, const int64_t* vars) {
   m.steps += m_ * n_ * k_;
   for (Points* p : {&a_, &b_, &d_}) p->start(m, vars);
   if (rows == 0 || columns == 0) return;
-  gather(a_, ra_, m_, k_, rows, k_, dense_a_);
-  gather(b_, rb_, k_, n_, k_, columns, dense_b_);
-  if (node_.accumulate) gather(d_, rd_, m_, n_, rows, columns, dense_d_);
+  // Dead rows and columns of tiles are computed, so their operands are read; a global is not read there.
+  auto in_place = [&](const Ref& r) { return kernel_.memories[size_t(r.memory)].home == Home::global; };
+  const bool a_global = in_place(node_.a), b_global = in_place(node_.b);
+  gather(a_, ra_, m_, k_, rows, a_global ? terms : k_, !a_global, dense_a_);
+  gather(b_, rb_, k_, n_, b_global ? terms : k_, columns, !b_global, dense_b_);
+  if (node_.accumulate) gather(d_, rd_, m_, n_, rows, columns, false, dense_d_);
   else dense_d_.assign(size_t(m_ * n_), 0.0);
-  check_tail(m, rows, k_, columns, terms);
+  if (!a_global && !b_global) check_tail(m, rows, k_, columns, terms);
   // Registers hold a block of the accumulator: an operand is read again for every block of the other side.
   const int64_t wide = std::max<int64_t>(1, int64_t(node_.vectors) * m.options.lanes), tall = std::max(1, node_.rows);
   m.count_loads(node_.a.memory, rows * k_ * (ceil_div(columns, wide) - 1));

@@ -10,8 +10,8 @@ class Contraction {
   void run(Machine& m, const int64_t* vars);
 
  private:
-  // The operand over two flat axes, `live` points only; others are 0.
-  void gather(Points& p, int ref, int64_t rows, int64_t columns, int64_t live_rows, int64_t live_columns,
+  // The operand over two flat axes, `live` points only; others are 0, and must lie inside when it `probes`.
+  void gather(Points& p, int ref, int64_t rows, int64_t columns, int64_t live_rows, int64_t live_columns, bool probes,
               std::vector<double>& out);
   int64_t limit(const std::optional<Affine>& end, int64_t all, const int64_t* vars) const;
   void check_tail(Machine& m, int64_t rows, int64_t terms, int64_t columns, int64_t from);

@@ -106,7 +106,7 @@ struct Fold {
   int ways = 1;                  // independent accumulators along the innermost fold axis
 };
 // dst(m, n) += sum over k of a(m, k) b(k, n): all three are tiles or globals read in place. Rows beyond m_end and columns
-// beyond n_end are computed but not stored. `block`: rows x vectors of the accumulator held in registers.
+// beyond n_end are computed but not stored; a global is not read there, nor beyond k_end. `block`: rows x vectors of the accumulator held in registers.
 struct Contract {
   std::vector<TileAxis> m, n, k;  // innermost last; n's innermost axis is contiguous in dst and b
   Ref dst, a, b;

@@ -92,6 +92,11 @@ std::vector<Mutant> mutants() {
          pipe_of(s).segments[0].end = constant(32);
          pipe_of(s).segments[1].begin = constant(32);
        }},
+      {"a segment ends inside a block", "CV", matmul(),
+       [](Sample& s) {
+         pipe_of(s).segments[0].end = constant(20);
+         pipe_of(s).segments[1].begin = constant(20);
+       }},
       {"first block skipped", "V", matmul(), [](Sample& s) { pipe_of(s).segments[0].begin = constant(8); }},
       {"a block folded twice", "V", matmul(), [](Sample& s) { pipe_of(s).segments[1].begin = constant(16); }},
       {"output column off by one block", "CS", matmul(), [](Sample& s) { kernel(s).grid[1].step = 8; }},

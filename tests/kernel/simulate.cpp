@@ -94,28 +94,32 @@ TEST(simulate, counts_loads_and_stores_by_level) {
   EXPECT_EQ(out.memory[3].loads, 4 * (32 * 16 * 2));
   EXPECT_EQ(out.memory[4].loads, 4 * (32 * 16 * 2));
 }
-TEST(simulate, a_dead_row_of_a_contraction_is_still_read) {
-  Kernel k;  // y[i] += a[i] b over 4 rows of which 3 exist
+TEST(simulate, dead_rows_of_a_tile_are_read_and_those_of_a_global_are_not) {
+  Kernel k;  // y[i, j] = a[i] b[j] over 4 rows of which 3 exist
   const int a = global(k, "a", {3, 1}, Access::read), b = global(k, "b", {1, 4}, Access::read);
-  const int y = global(k, "y", {3, 4}, Access::write);
-  const Var i = k.fresh("i"), j = k.fresh("j"), t = k.fresh("t");
+  const int y = global(k, "y", {3, 4}, Access::write), t = tile(k, "t", {3, 1});
+  const Var i = k.fresh("i"), j = k.fresh("j"), z = k.fresh("z");
   Contract x;
   x.m = {{i, 4}};
   x.n = {{j, 4}};
-  x.k = {{t, 1}};
+  x.k = {{z, 1}};
   x.dst = ref(y, {v(i), v(j)});
-  x.a = ref(a, {v(i), v(t)});
-  x.b = ref(b, {v(t), v(j)});
+  x.a = ref(a, {v(i), v(z)});
+  x.b = ref(b, {v(z), v(j)});
   x.accumulate = false;
   x.m_end = constant(3);
-  k.body = {{x}};
+  k.body = {apply({{i, 3}}, ref(t, {v(i), constant(0)}), {ref(a, {v(i), constant(0)})}, arg(k, 0)), {x}};
   std::vector<Buffer> buffers = {reals(3, 1), reals(4, 2), empty_reals(12)};
+  EXPECT_TRUE(simulate(k, buffers).clean());
+  EXPECT_EQ(buffers[2].r[11], double(float(buffers[0].r[2] * buffers[1].r[3])));
+  std::get<Contract>(k.body[1].node).a.memory = t;
   Outcome out = simulate(k, buffers);
   ASSERT_EQ(out.faults.size(), 1u);
   EXPECT_EQ(out.faults[0].kind, Fault::outside);
-  EXPECT_NE(out.faults[0].text.find("a[3, 0]"), std::string::npos) << out.faults[0].text;
-  std::get<Contract>(k.body[0].node).a.checked = true;
-  EXPECT_TRUE(simulate(k, buffers).clean());
+  EXPECT_NE(out.faults[0].text.find("t[3, 0]"), std::string::npos) << out.faults[0].text;
+  std::get<Contract>(k.body[1].node).a.memory = a;
+  std::get<Contract>(k.body[1].node).m_end.reset();  // then the fourth row is one
+  EXPECT_FALSE(simulate(k, buffers).clean());
 }
 TEST(simulate, ten_million_steps_are_fast_enough_for_a_test) {
   Sample s = matmul({256, 256, 128, 64, 64, 32, 8});
