@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""The checks of `make check`: banned words, assumptions of every headline theorem, samples and their mutants,
-and that the first two checks fail when violated. Prints one line a failure and `N passed, N failed`."""
+"""The checks of `make check`: banned words, laws cited by rules, assumptions of every headline theorem, samples and
+their mutants, and that the first two checks fail when violated. Prints one line a failure and `N passed, N failed`."""
 import concurrent.futures
 import glob
 import os
@@ -115,6 +115,14 @@ def check_itself():
            "the assumption check accepts an axiom that is not on the list")
 
 
+def check_cited():
+    """Every law of a rewrite rule names a theorem of theorems.txt, or says why there is none."""
+    known = {name for _, name, _, _ in headlines()}
+    for path in sorted(glob.glob(os.path.join(HERE, "..", "src", "*", "*.cpp"))):
+        for name in re.findall(r'"([^"]*)",\s*Law::(?:exact|algebraic)', open(path).read()):
+            expect(name in known or name.startswith("unproved: "), f"{os.path.basename(path)} cites {name}")
+
+
 def mutants():
     for number, line in enumerate(open(HERE + "/export/samples/mutants.txt"), 1):
         if line.strip() and not line.startswith("#"):
@@ -151,9 +159,11 @@ def check_samples(jobs):
 
 
 if __name__ == "__main__":
-    parts = sys.argv[1:] or ["words", "assumptions", "itself", "samples"]
+    parts = sys.argv[1:] or ["words", "cited", "assumptions", "itself", "samples"]
     if "words" in parts:
         check_words()
+    if "cited" in parts:
+        check_cited()
     if "assumptions" in parts:
         check_assumptions()
     if "itself" in parts:
