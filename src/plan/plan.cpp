@@ -62,13 +62,22 @@ namespace {
 void need_bound(const ir::Graph& g, NodeId id) {
   auto bound = [&](const ir::Extent& e) {
     if (!e.is_constant())
-      throw Error(g[id].where, "a plan of " + label(g, id) + " whose extent is not known: " + e.text(), {{"plans are made for numbers", {}}},
+      throw Error(g[id].where, "a plan of " + label(g, id) + " in which a number is not known: " + e.text(), {{"plans are made for numbers", {}}},
                   "bind the symbols first: bind(graph, {{\"name\", value}, ..})");
   };
   for (uint32_t p = 0; p < g.ports(id); ++p)
     for (auto& e : g.shape({id, p})) bound(e);
-  if (auto* c = g[id].comp())
+  if (auto* c = g[id].comp()) {
     for (auto& e : c->extents()) bound(e);
+    for (auto& a : c->args)
+      for (auto& f : a.view) bound(f.c);
+    auto domain = [&](const ir::Domain& d) {
+      for (auto& piece : d)
+        for (auto& f : piece) bound(f.c);
+    };
+    for (auto& d : c->guards) domain(d);
+    domain(c->domain);
+  }
   if (auto* r = g[id].recur()) bound(r->steps);
 }
 Plan planned(ir::Graph graph, const schedule::Schedule& s, std::map<NodeId, NodeId> heir, bool body) {

@@ -50,6 +50,7 @@ class Planner {
   // steps.cpp
   void donate();
   bool may_take(NodeId id, NodeId input) const;          // by shapes and reads
+  bool before_in_place(NodeId r, NodeId id, NodeId input) const;
   std::string why_not_take(NodeId id, NodeId input) const;
   void order_steps();
   std::vector<NodeId> evaluators(NodeId id) const;       // nodes of groups that evaluate `id`: itself, or a subterm's readers

@@ -37,6 +37,25 @@ bool Planner::may_take(NodeId id, NodeId x) const {
   return std::all_of(c.args.begin(), c.args.end(), [&](const ir::Arg& a) { return a.from.node != x || at_own_point(c, a); });
 }
 
+// `id` is an epilogue, and what `r` reads of x lies on the same workgroup and was read before it runs.
+bool Planner::before_in_place(NodeId r, NodeId id, NodeId x) const {
+  const Group& g = groups_[size_t(home_[id])];
+  const std::vector<int>*mine = nullptr, *theirs = nullptr;
+  for (auto& m : g.members)
+    if (m.node == r) theirs = &m.axis;
+  for (auto& e : g.epilogues) {
+    if (e.node == id) mine = &e.axis;
+    if (e.node == r && !mine) theirs = &e.axis;
+  }
+  if (!mine || !theirs) return false;
+  for (auto& a : comp(r).args) {
+    if (a.from.node != x) continue;
+    for (size_t d = 0; d < a.view.size(); ++d)
+      if ((*mine)[d] >= 0 && (!a.view[d].is_pick() || (*theirs)[size_t(a.view[d].picked())] != (*mine)[d])) return false;
+  }
+  return true;
+}
+
 // The node's group runs after every other reader of the old value.
 std::string Planner::why_not_take(NodeId id, NodeId x) const {
   if (output_[x]) return "the old value is an output";
@@ -48,7 +67,10 @@ std::string Planner::why_not_take(NodeId id, NodeId x) const {
   for (NodeId r : readers_[x])
     for (NodeId e : evaluators(r)) {
       if (e == id) continue;
-      if (home_[e] == home_[id]) return label(g_, r) + " reads the old value in the same step";
+      if (home_[e] == home_[id]) {
+        if (r == e && before_in_place(r, id, x)) continue;
+        return label(g_, r) + " reads the old value in the same step";
+      }
       if (path(mine, companions(e), false)) return "a reader of the old value, " + label(g_, r) + ", depends on the new one";
     }
   return "";

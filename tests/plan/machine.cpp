@@ -69,8 +69,13 @@ Value Machine::read(Port q, const At& at) {
     for (auto& s : group_->shared)
       if (s.node == q.node) return shared_at(s, at);
   if (auto it = taken_.find(q.node); it != taken_.end()) {
-    if (it->second != running_) complain("a read of " + g_.label(q) + " after its memory was taken");
-    q = {it->second, 0};
+    const Port now{it->second, 0};
+    if (done_.count(now)) complain("a read of " + g_.label(q) + " after its memory was taken");
+    Cells& c = memory_.at(now);
+    const size_t k = *flat(c.shape, at);
+    if (c.written[k]) complain("a read of " + g_.label(q) + " where it was overwritten");
+    c.reader[k] = c.reader[k] == -1 || c.reader[k] == workgroup_ ? workgroup_ : -2;
+    return c.value[k];
   }
   if (auto it = memory_.find(q); it != memory_.end()) return cell(it->second, at, g_.label(q));
   complain("a read of " + g_.label(q) + ", which is stored nowhere now");
@@ -92,10 +97,7 @@ Value Machine::shared_at(const plan::Shared& s, const At& at) {
   a.axes = axes;
   At lo = x, hi = x;
   for (size_t k = 0; k < lo.size(); ++k) hi[k] = k < c.points.size() ? lo[k] + 1 : c.extent(int(k)).value();
-  const NodeId was = running_;
-  running_ = s.node;
   each(lo, hi, [&](const At& y) { fold_term(c, a, y); });
-  running_ = was;
   const Value v = a.state.empty() ? c.monoid->identity[0] : a.state.begin()->second[0];
   tile_values_[key] = v;
   return v;
@@ -187,7 +189,6 @@ std::vector<Machine::Accumulator> Machine::accumulators(const Comp& c) const {
 }
 void Machine::update(const plan::Member& m, std::vector<Accumulator>& acc) {
   const Comp& c = *g_[m.node].comp();
-  running_ = m.node;
   for (auto& a : acc) {
     At lo, hi;
     for (int k = 0; k < c.axis_count(); ++k) {
@@ -235,24 +236,26 @@ void Machine::store(NodeId id, uint32_t port, const At& x, Value v, Flush how) {
     if (v.state != State::present) return;
     for (auto& f : o.view) at.push_back(ir::value(f, x));
   }
-  auto put = [&](Cells& cells, bool in_place) {
+  auto put = [&](Cells& cells) {
     const auto k = flat(cells.shape, at);
     if (!k) return complain("a store outside " + g_.label(q));
+    if (!cells.reader.empty() && cells.reader[*k] != -1 && cells.reader[*k] != workgroup_)
+      complain("another workgroup reads what " + g_.label(q) + " overwrites");
     if (how == Flush::store) {
-      if (cells.written[*k] && !in_place && o.view.empty()) complain("stored twice: " + g_.label(q));
+      if (cells.written[*k] && o.view.empty()) complain("stored twice: " + g_.label(q));
       cells.value[*k] = v;
     } else {
       cells.value[*k] = add(cells.value[*k], v);
     }
     cells.written[*k] = 1;
   };
-  if (auto it = local_.find(q); it != local_.end() && how == Flush::store) put(it->second, false);
+  if (auto it = local_.find(q); it != local_.end() && how == Flush::store) put(it->second);
   if (!b) return;
   if (b->masked) {
     const Value w = evaluate(c, b->when, x);
     if (w.state != State::present || !w.i) return;
   }
-  put(memory_.at(q), b->overwrites.has_value());
+  put(memory_.at(q));
 }
 
 // ---- steps --------------------------------------------------------------------------------------------------------
@@ -264,8 +267,11 @@ void Machine::open(NodeId id, Flush how) {
     if (b->overwrites) {
       auto it = memory_.find({*b->overwrites, 0});
       if (it == memory_.end()) return complain("donated twice: " + g_.label({*b->overwrites, 0}));
-      memory_[q] = std::move(it->second);
-      memory_.erase({*b->overwrites, 0});
+      Cells taken = std::move(it->second);
+      memory_.erase(it);
+      taken.written.assign(taken.written.size(), 0);  // in this step: what is overwritten
+      taken.reader.assign(taken.written.size(), -1);
+      memory_[q] = std::move(taken);
       taken_[*b->overwrites] = id;
       continue;
     }
@@ -294,6 +300,7 @@ void Machine::run_group(const plan::Group& g) {
   each(zero, grid, [&](const At& w) { workgroups.push_back(w); });
   std::reverse(workgroups.begin(), workgroups.end());
   for (auto& w : workgroups) {
+    ++workgroup_;
     local_.clear();
     auto own = [&](NodeId id) {
       for (uint32_t port = 0; port < g_.ports(id); ++port) {
@@ -326,7 +333,6 @@ void Machine::run_group(const plan::Group& g) {
       if (!g.members[m].each_tile) flush(g.members[m], acc[m]);
     for (auto& e : g.epilogues) {
       const Comp& c = *g_[e.node].comp();
-      running_ = e.node;
       At lo, hi;
       for (size_t a = 0; a < e.axis.size(); ++a) {
         const int core = e.axis[a];
@@ -342,6 +348,14 @@ void Machine::run_group(const plan::Group& g) {
   }
   local_.clear();
   group_ = nullptr;
+  for (auto& b : p_.buffers)
+    if (b.overwrites && !done_.count(b.of))
+      if (auto it = memory_.find(b.of); it != memory_.end()) {
+        Cells& c = it->second;
+        if (b.masked) c.written.assign(c.written.size(), 1);  // the rest keeps the old value
+        c.reader.clear();
+        done_.insert(b.of);
+      }
 }
 void Machine::run_recur(const plan::Step& s) {
   const ir::Recur& r = *g_[*s.recur].recur();

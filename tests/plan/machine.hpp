@@ -4,6 +4,7 @@
 #pragma once
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,7 @@ struct Cells {
   At shape;
   std::vector<expr::Value> value;
   std::vector<char> written;
+  std::vector<int> reader = {};  // of memory taken in this step: the workgroup that read the old value, -1: none, -2: several
 };
 
 class Machine {
@@ -61,8 +63,9 @@ class Machine {
   int64_t tile_;
   std::map<Port, Cells> memory_, local_;
   std::map<NodeId, NodeId> taken_;      // a donated input: by whom
+  std::set<Port> done_;                 // buffers whose step is over
+  int workgroup_ = 0;
   const plan::Group* group_ = nullptr;
-  NodeId running_ = 0;
   At lo_, hi_;
   std::map<std::pair<NodeId, At>, expr::Value> tile_values_;
   std::map<NodeId, int64_t> evaluations_;
