@@ -30,6 +30,8 @@ class Oracle {
   const Array& port(ir::Port p);
   // Replaces an input; what depends on it is computed again.
   void rebind(const std::string& input, Array value);
+  // Takes this value for a port instead of computing it: what reads it is evaluated from there.
+  void place(ir::Port p, Array value);
   int64_t terms() const;  // terms visited so far, for work counts
 
  private:
