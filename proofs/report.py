@@ -16,6 +16,8 @@ NOT_COVERED = """
   simplifier decides the condition correctly is a matter of the scalar rules, which are proved one by one.
 - **The compiler's C++** is not verified. What it did is: monoids, scalar rules, max eliminations, fusion steps and
   certificates are printed as terms and proved here (export/README.md).
+- **Which monoid** it is: the laws accept every lawful combine. One that prefers the larger index among NaNs is as lawful as the
+  contract's; only tests against the oracle tell them apart.
 - **`exported_split`** is about terms that range over the declared kinds; that the inputs do is a contract of the language.
 - **Top-k** is proved for every k and every total order as merge of sorted lists; the printed combine is proved for k = 1
   (arg-max). That the unrolled network of a larger k is the merge is not proved from a printed term.
@@ -28,7 +30,7 @@ NOT_COVERED = """
   general views, the convolution bound and Finner's inequality with rational exponents are not mechanized; certificates
   of pick views are exact in both directions for the program as stated, not for its integer tiles.
 - **Plans, kernels, Recur adjoints, memory and concurrency** are outside: they are tested against the oracle, not proved.
-- **Placement of mode changes** (`normalise` with `ratio`): the rule needs a live term above -inf, see
+- **`normalise` with `ratio`** over the extended reals: the rule needs a live term above -inf, see
   `normalise_needs_a_term`.
 """
 
