@@ -75,8 +75,8 @@ std::vector<int> Tokenizer::encode(std::string_view input, bool with_bos, bool w
   while (!joins.empty()) {
     const Join j = joins.top();
     joins.pop();
-    if (ids[j.left] != j.left_id || ids[j.right] != j.right_id || next[j.left] != j.right)
-      continue;  // is past
+    // Joined pieces are new and consumed ones are -1: a pair whose ids are both unchanged is still a pair.
+    if (ids[j.left] != j.left_id || ids[j.right] != j.right_id) continue;
     ids[j.left] = j.joined;
     ids[j.right] = -1;
     next[j.left] = next[j.right];

@@ -137,6 +137,20 @@ TEST(Readers, AMebibyteOfAnything) {
   }
 }
 
+TEST(Cursor, TakesNothingBeyondItsEnd) {
+  const File file{"five", {1, 0, 0, 0, 2}};
+  Cursor whole(file), part(file, 1, 4);
+  EXPECT_EQ(whole.number<uint32_t>("a number"), 1u);
+  EXPECT_EQ(whole.left(), 1u);
+  expect_words(error_of([&] { whole.number<uint16_t>("a number"); }),
+               {"five", "2 bytes from byte 4", "there are 1"});
+  expect_words(error_of([&] { whole.take(UINT64_MAX, "a text"); }), {"the file ends inside a text"});
+  EXPECT_EQ(whole.number<uint8_t>("a number"), 2);
+  error_of([&] { whole.number<uint8_t>("a number"); });
+  error_of([&] { part.number<uint32_t>("a number"); });
+  EXPECT_EQ(part.take(3, "a text").size(), 3u);
+  EXPECT_EQ(part.take(0, "nothing").size(), 0u);
+}
 TEST(ReadFile, WhatIsNoFile) {
   Folder folder;
   expect_words(error_of([&] { read_file(folder.path() + "/absent"); }), {"absent", "cannot be opened"});
