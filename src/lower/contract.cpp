@@ -105,7 +105,11 @@ Ref Emitters::staged(const Site& s, const std::vector<int>& factors, int side_ax
     for (int x = 0; x < n.axis_count(); ++x) moves |= s.axis >= 0 && s.core[size_t(x)] == s.axis && axes.count(x);
     for (auto& b : a.bounds)
       for (auto& [v, c] : b.affine.terms) moves |= s.axis >= 0 && v == f_.block[size_t(s.axis)];
-    emit(moves ? s.operands : s.pre, std::move(a));
+    bool computed = false;  // from a tile of this kernel: it follows what fills that
+    for (int x : factors)
+      for (ir::Id t : expr::subterms(f_.g.pool, s.c.factors[size_t(x)], expr::Op::arg))
+        computed |= f_.has_tile(n.args[size_t(f_.g.pool[t].whole)].from);
+    emit(computed ? s.body : moves ? s.operands : s.pre, std::move(a));
     known = staged_.emplace(key, dst.memory).first;
   }
   // Where the contraction reads it: local coordinates of the blocked side and of k.
