@@ -36,6 +36,8 @@ class Evaluator {
   ir::Domain domain(const ir::Guard& g);
   std::vector<ir::Scalar> fold(const Expr& e);   // one a component
   std::vector<ir::Scalar> terms(const Expr& e);  // of a tuple, or the one
+  [[noreturn]] void no_extent(const std::string& axis, Where where);
+  void require_extents(const ir::Scalar& s, Where where);
   ir::MonoidSpec monoid(const Token& name, size_t terms, bool whole);
   // Each value takes the type of its component, or is an Error.
   void fit(const ir::MonoidSpec& spec, std::vector<ir::Scalar>& lift, const std::vector<const Expr*>& from, const Expr& body, const std::string& name);

@@ -302,7 +302,18 @@ std::vector<Scalar> Evaluator::fold(const Expr& e) {
   }
   const MonoidSpec spec = monoid(e.name, lift.size(), lift.size() == 1 && lift[0].builder() && lift[0].type() == Type::index);
   fit(spec, lift, from, *body, name);
+  for (size_t c = 0; c < lift.size(); ++c) require_extents(lift[c], from[c]->where);
+  for (auto& a : axes)
+    if (!m_.state().axes.count(int(a.id)) && !(m_.outer && a.name == m_.time)) no_extent(a.name, e.where);
   return within("T0306", e.where, [&] { return ir::fold(spec, axes, lift, e.where); });
+}
+void Evaluator::no_extent(const std::string& axis, Where where) {
+  throw problem("T0203", where, "axis `" + shown(axis) + "` indexes no tensor, so it has no extent", {{"used here", where}}, "declare it: [" + shown(axis) + ": extent]");
+}
+void Evaluator::require_extents(const Scalar& s, Where where) {
+  if (!s.builder()) return;
+  for (int a : m_.state().free_axes(s.id()))
+    if (!m_.state().axes.count(a)) no_extent(m_.state().axis_name(a), where);
 }
 MonoidSpec Evaluator::monoid(const Token& t, size_t terms, bool whole) {
   const std::string& name = t.text;

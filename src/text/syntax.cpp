@@ -92,7 +92,7 @@ std::string Parser::found() const {
   return "found `" + shown(t.text) + "`";
 }
 void Parser::expected(const std::string& what, const std::string& fix) const {
-  throw problem("T0004", peek().where, "expected " + what, {{found(), peek().where}}, fix);
+  throw problem("T0004", peek().where, "expected " + what, {{found(), peek().where}}, fix.empty() ? "the line goes on with " + what : fix);
 }
 Where Parser::expect(const char* m, const char* after) {
   if (!is_mark(m)) expected(std::string("`") + m + "`" + (*after ? std::string(" ") + after : ""));

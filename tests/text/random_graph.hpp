@@ -11,7 +11,7 @@
 #include "tang/base/hash.hpp"
 #include "tang/ir/monoids.hpp"
 
-namespace tang::testing {
+namespace tang::tests {
 
 using namespace tang::ir;
 
@@ -385,4 +385,4 @@ class RandomGraph {
 
 inline Graph random_graph(uint64_t seed, RandomOptions options = {}) { return RandomGraph(seed, options).make(); }
 
-}  // namespace tang::testing
+}  // namespace tang::tests
