@@ -120,12 +120,15 @@ void Planner::place_maps() {
       groups_.back().members.push_back({id, {}, Flush::store, false});
       continue;
     }
-    std::vector<int> groups;
+    std::map<int, int64_t> words;  // read of each group: they need not be stored for this map
     if (s_.epilogues)
-      for (Port q : sources(g_, id))
-        if (home_[q.node] >= 0 && !g_[q.node].recur()) groups.push_back(home_[q.node]);
-    std::sort(groups.begin(), groups.end(), [&](int a, int b) { return latest(a) > latest(b); });
-    groups.erase(std::unique(groups.begin(), groups.end()), groups.end());
+      for (auto& a : comp(id).args)
+        if (const int h = home_[a.from.node]; h >= 0 && !g_[a.from.node].recur()) words[h] += touched(g_, comp(id), a);
+    std::vector<int> groups;
+    for (auto& w : words) groups.push_back(w.first);
+    std::stable_sort(groups.begin(), groups.end(), [&](int a, int b) {
+      return words[a] != words[b] ? words[a] > words[b] : latest(a) > latest(b);
+    });
     if (std::none_of(groups.begin(), groups.end(), [&](int h) { return attach(id, h); })) alone(id);
   }
 }

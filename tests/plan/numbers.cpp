@@ -93,6 +93,16 @@ TEST(numbers, epilogues_chain_and_read_each_other_at_whole_private_axes) {
   EXPECT_EQ(p.steps[0].group.epilogues.size(), 2u);
   EXPECT_EQ(p.buffers.size(), 1u);
 }
+TEST(numbers, a_scaled_projection_is_finished_by_its_contraction) {
+  Builder b;  // the row statistic is 9 words, the projection 189: the projection is not stored
+  Tensor x = b.input("x", {9, 300}), w = b.param("w", {21, 300});
+  auto [i, j, o] = axes<"i j o">();
+  b.output(map({i, o}, sum(j, x(i, j) * w(o, j)) / sqrt(sum(j, square(x(i, j))) + 1.0)), "y");
+  const Plan p = verified(b.graph());
+  EXPECT_EQ(p.steps.size(), 2u) << plan::print(p);
+  ASSERT_EQ(p.buffers.size(), 2u) << plan::print(p);
+  EXPECT_EQ(p.bytes_moved(), 4 * ((9 * 300 + 9) + (9 * 300 + 21 * 300 + 9 + 9 * 21)));
+}
 TEST(numbers, maps_of_the_same_points_are_one_step_when_one_reads_the_other) {
   Builder b;
   Tensor x = b.input("x", {9, 21}), y = b.input("y", {9, 21});
