@@ -15,10 +15,10 @@ Result<Rewritten> apply(const Graph& g) {
   std::map<NodeId, NodeId> alive_map;  // new map with a predicate -> the bool map beside it
   std::set<NodeId> outputs;
   for (auto& o : g.outputs) outputs.insert(o.port.node);
-  std::vector<char> read(g.nodes.size(), 0);
+  std::vector<char> is_read(g.nodes.size(), 0);
   for (NodeId id = 0; id < g.nodes.size(); ++id)
     if (e.live[id])
-      for (Port s : ir::sources(g, id)) read[s.node] = 1;
+      for (Port s : ir::sources(g, id)) is_read[s.node] = 1;
   std::vector<std::string> what;
   for (NodeId id = 0; id < g.nodes.size(); ++id) {
     if (!e.live[id]) continue;
@@ -62,7 +62,7 @@ Result<Rewritten> apply(const Graph& g) {
     }
     // The map itself: its predicate becomes a bool map, its body total inside its domain. An output keeps its absence.
     std::optional<Node> beside;
-    if (n->is_map() && n->outs[0].view.empty() && read[id]) {
+    if (n->is_map() && n->outs[0].view.empty() && is_read[id]) {
       const expr::Present x = expr::present(p, n->lift[0]);
       if (x.when != expr::yes(p)) {
         Comp live = *n;

@@ -73,6 +73,14 @@ struct Viewer {
       for (auto& f : a.view) f = move(f);
     for (auto& d : n.guards) d = ir::moved(d, move);
     n.domain = ir::moved(n.domain, move);
+    // The form may use reads that were added last: put every read behind those that it uses.
+    Comp out = n;
+    out.args.clear();
+    out.guards.clear();
+    Import in(p, n, out, [](int a) { return ir::axis(a); });
+    out.domain = in.domain(n.domain);
+    for (Id& l : out.lift) l = in.body(l);
+    n = out;
   }
   bool index_map(int arg, const Comp& m) {
     if (m.domain != ir::everywhere() || !m.outs[0].view.empty() || p[m.lift[0]].type != Type::index) return false;
