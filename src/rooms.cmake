@@ -17,3 +17,4 @@ tang_room(emit     USES kernel)       # dialects as thin printers
 tang_room(device   USES target LIBS Threads::Threads ${CMAKE_DL_LIBS})  # bytes, launches, clocks
 tang_room(run      USES rewrite lower emit device)  # the pipeline as one readable list; Program
 tang_room(verify   USES run eval)       # poison, guard bands, kernel against oracle, blame by provenance
+tang_room(cli      FOLDER cli USES verify models formats text)  # the command line

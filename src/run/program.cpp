@@ -123,6 +123,10 @@ void Program::run() {
     if (workgroups_[k]) cpu_->launch(functions_[k], arguments_[k].data(), workgroups_[k], scratch_[k]);
   for (auto& c : carries_) std::memcpy(c.to, c.from, c.bytes);
 }
+void Program::run_kernel(size_t k) {
+  if (!prepared_) prepare();
+  if (workgroups_[k]) cpu_->launch(functions_[k], arguments_[k].data(), workgroups_[k], scratch_[k]);
+}
 void Program::run(const Hook& before, const Hook& after) {
   if (!prepared_) prepare();
   for (size_t k = 0; k < functions_.size(); ++k) {

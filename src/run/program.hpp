@@ -55,6 +55,8 @@ class Program {
   using Hook = std::function<void(size_t kernel)>;
   void run(const Hook& before, const Hook& after);
 
+  void run_kernel(size_t k);  // one kernel alone, on what the memories hold
+
   const Derivation& derivation() const { return derivation_; }
   void* argument(size_t kernel, size_t k) const { return arguments_[kernel][k]; }
   // The memory of a stored port; nullptr for one that is not stored.

@@ -1,0 +1,99 @@
+// The small verbs: explain, run, verify, devices.
+#include <cstdio>
+
+#include "tang/cli/programs.hpp"
+#include "tang/cli/tool.hpp"
+#include "tang/text/text.hpp"
+#include "tang/verify/verify.hpp"
+
+namespace tang::cli {
+
+namespace {
+ir::Graph read_graph(const std::string& file) {
+  const std::string source = read_text(file);
+  text::Reading r = text::read(source, file);
+  for (auto& w : r.warnings) std::fprintf(stderr, "%s\n", text::render(w, source, file).c_str());
+  if (!r.graph) throw text::Problems(r.problems, text::render(r.problems, source, file));
+  std::map<std::string, bool> symbols;
+  for (auto& n : r.graph->nodes)
+    if (auto* in = n.input())
+      for (auto& e : in->shape) e.symbols(symbols);
+  if (symbols.empty()) return *r.graph;
+  // Unbound symbols take the smallest round value that their declaration allows.
+  ir::Bindings values;
+  for (auto& [name, unused] : symbols) {
+    const ir::SymbolFacts f = r.graph->symbols.count(name) ? r.graph->symbols.at(name) : ir::SymbolFacts{};
+    int64_t v = std::max<int64_t>(f.lower, 64);
+    v = std::min(f.upper, (v + f.divisor - 1) / f.divisor * f.divisor);
+    values[name] = v;
+    std::fprintf(stderr, "symbol %s = %lld\n", name.c_str(), static_cast<long long>(v));
+  }
+  return ir::bind(*r.graph, values).graph;
+}
+}  // namespace
+
+int explain(const Common&, const std::string& file) {
+  const ir::Graph g = read_graph(file);
+  const rewrite::Optimized best = rewrite::optimize(g);
+  const plan::Plan before = plan::make_plan(g, schedule::as_written()), after = plan::make_plan(best.graph, {});
+  std::printf("%s", rewrite::explain(best.trace).c_str());
+  std::printf("\n%zu kernels as written, %zu derived; %.3f MB moved as written, %.3f MB derived\n\n%s", before.steps.size(), after.steps.size(),
+              double(before.bytes_moved()) / 1e6, double(after.bytes_moved()) / 1e6, plan::print(after).c_str());
+  return 0;
+}
+int run_file(const Common& c, const std::string& file, uint64_t seed) {
+  if (file.empty()) throw Error({}, "nothing to run", {}, "name a .tang file, or --model FILE");
+  const ir::Graph g = read_graph(file);
+  Host h = open_host(c);
+  run::Program p(g, h.compiler, h.cpu, h.options);
+  verify::feed(p, g, random_inputs(g, seed));
+  p.run();
+  for (auto& o : g.outputs) {
+    const int64_t n = p.elements(o.name);
+    std::printf("%s [%lld]:", o.name.c_str(), static_cast<long long>(n));
+    const bool real = ir::type_of(p.format(o.name)) == expr::Type::real;
+    for (int64_t k = 0; k < std::min<int64_t>(n, 8); ++k) {
+      const char* at = static_cast<const char*>(p.memory(o.name)->data()) + k * run::bytes_of(p.format(o.name));
+      if (real) std::printf(" %.6g", run::read_reals(at, p.format(o.name), 1)[0]);
+      else std::printf(" %lld", static_cast<long long>(run::read_integers(at, p.format(o.name), 1)[0]));
+    }
+    std::puts(n > 8 ? " .." : "");
+  }
+  return 0;
+}
+int verify_file(const Common& c, const std::string& file, uint64_t seed, double budget) {
+  const ir::Graph g = read_graph(file);
+  Host h = open_host(c);
+  run::Program p(g, h.compiler, h.cpu, h.options);
+  const verify::Report r = verify::verify(p, g, random_inputs(g, seed), budget, thread_count(c));
+  auto line = [](const char* kind, const verify::Check& k) {
+    std::printf("%-7s %-24s error %.1e  %lld/%lld written  %s %s\n", kind, k.what.c_str(), k.error, static_cast<long long>(k.values - k.unwritten),
+                static_cast<long long>(k.values), k.ok ? "ok" : "FAILED", k.why.c_str());
+  };
+  for (auto& k : r.kernels) line("kernel", k);
+  for (auto& k : r.outputs) line("output", k);
+  for (auto& t : r.trespass) std::printf("guard band written: %s\n", t.c_str());
+  std::printf("%d passed, %d failed\n", r.verified(), r.failed() + int(r.trespass.size()));
+  return r.ok() ? 0 : 1;
+}
+int devices(const Common& c) {
+  const target::Target t = target::c_target_of_host(thread_count(c));
+  std::string compiler;
+  try {
+    compiler = open_host(c).compiler->path();
+  } catch (const Error& e) {
+    compiler = e.headline();
+  }
+  const std::string why[] = {"cuda", "opencl", "vulkan", "webgpu", "metal"};
+  if (c.json) {
+    std::printf("{\"schema\":\"tang.devices/1\",\"devices\":[{\"name\":\"c\",\"lanes\":%d,\"threads\":%d,\"compiler\":\"%s\"}],\"absent\":[", t.lanes, t.workers, compiler.c_str());
+    for (size_t k = 0; k < 5; ++k) std::printf("%s{\"name\":\"%s\",\"why\":\"this target is not built yet\"}", k ? "," : "", why[k].c_str());
+    std::puts("]}");
+    return 0;
+  }
+  std::printf("c        %d f32 lanes, %d threads, compiler %s\n", t.lanes, t.workers, compiler.c_str());
+  for (auto& w : why) std::printf("%-8s this target is not built yet\n", w.c_str());
+  return 0;
+}
+
+}  // namespace tang::cli
