@@ -3,6 +3,7 @@
 
 #include "tang/ir/surface.hpp"
 #include "tang/rewrite/import.hpp"
+#include "tang/rewrite/measure.hpp"
 #include "tang/rewrite/rules.hpp"
 #include "tang/rewrite/terms.hpp"
 
@@ -86,6 +87,9 @@ std::optional<std::string> change(Edit& e, NodeId id, Comp& n) {
         row.outs = {out};
         if (!in.why().empty()) continue;
         read.from = {g.add({row, "row", e.from[id].where}), 0};
+        // It must be free to store: an epilogue of the fold that made the statistics. Else it would be spliced back.
+        const auto made = finished_fold(g, read.from.node);
+        if (!made || is_short_contraction(g, *made)) continue;
         std::vector<Addend> rest;
         for (auto& a : terms)
           if (std::none_of(group.begin(), group.end(), [&](auto& b) { return b.atom == a.atom && b.scale == a.scale; })) rest.push_back(a);

@@ -144,6 +144,7 @@ TEST(counts, swiglu_gate_and_up_are_one_contraction) {
   const Comp* merged = fold_with(o.graph, 2);
   ASSERT_TRUE(merged);
   EXPECT_EQ(merged->args.size(), 3u);  // x is read once
+  expect_refines(g, o.graph, {{"x", u(1, {8, 200})}, {"wg", u(2, {200, 300})}, {"wu", u(3, {200, 300})}, {"wd", u(4, {300, 200})}}, "SwiGLU");
 }
 TEST(counts, split_k_is_a_partial_and_a_join) {
   Builder b;
@@ -229,6 +230,7 @@ TEST(counts, bias_and_activation_are_epilogues) {
   EXPECT_EQ(kernels(o.graph), 2) << rewrite::explain(o.trace);
   EXPECT_EQ(nodes(o.graph), 4);
   EXPECT_EQ(rewrite::cost_of(o.graph).stored.size(), 2u);
+  expect_refines(g, o.graph, {{"x", u(1, {8, 200})}, {"w1", u(2, {200, 300})}, {"b1", u(3, {300})}, {"w2", u(4, {300, 200})}, {"b2", u(5, {200})}}, "MLP");
 }
 TEST(counts, a_norm_before_a_contraction_scales_the_result) {
   // RMS norm, then a projection: the row's factor leaves the sum, the normalised rows are not stored.
@@ -247,14 +249,19 @@ TEST(counts, a_norm_before_a_contraction_scales_the_result) {
 }
 TEST(counts, the_weights_that_a_gradient_recomputes_read_one_number_a_row) {
   // P again, folded over rows: exp(s - m) / l becomes exp(s - r) with r = m + log l kept for each row.
-  Head h(N, N, D, D);
-  auto go = h.b.input("go", {N, D});
-  h.feed["go"] = u(4, {N, D});
-  const Scalar s = masked(h.j <= h.i, h.dot()), m = max(h.j, s), e = exp(s - m), l = sum(h.j, e);
-  h.b.output(map({h.i, h.c}, ratio(sum(h.j, e * h.v(h.j, h.c)), l)), "out");
-  h.b.output(map({h.j, h.c}, sum(h.i, ratio(e, l) * go(h.i, h.c))), "dv");
-  auto o = witness("backward", h.b.graph(), h.feed, {"normalise", "keep_row", "stabilize_softmax"});
-  EXPECT_EQ(kernels(o.graph), 2) << rewrite::explain(o.trace);  // forward with out and r as epilogues; dv
-  EXPECT_FALSE(stores(o.graph, {N, N}));
-  EXPECT_EQ(rewrite::cost_of(o.graph).stored.size(), 3u);  // out, dv, r
+  for (bool documents : {false, true}) {
+    Head h(N, N, D, D);
+    auto go = h.b.input("go", {N, D});
+    h.feed["go"] = u(4, {N, D});
+    auto doc = h.b.input("doc", {N}, Format::i32);
+    h.feed["doc"] = ids(std::vector<int64_t>(size_t(N), 0));
+    for (int64_t k = 0; k < N; ++k) h.feed["doc"].i[size_t(k)] = k / 20;
+    const Scalar causal = masked(h.j <= h.i, h.dot()), s = documents ? masked(doc(h.i) == doc(h.j), causal) : causal, m = max(h.j, s), e = exp(s - m), l = sum(h.j, e);
+    h.b.output(map({h.i, h.c}, ratio(sum(h.j, e * h.v(h.j, h.c)), l)), "out");
+    h.b.output(map({h.j, h.c}, sum(h.i, ratio(e, l) * go(h.i, h.c))), "dv");
+    auto o = witness("backward", h.b.graph(), h.feed, {"normalise", "keep_row", "stabilize_softmax"});
+    EXPECT_EQ(kernels(o.graph), 2) << rewrite::explain(o.trace);  // forward with out and r as epilogues; dv
+    EXPECT_FALSE(stores(o.graph, {N, N}));
+    EXPECT_EQ(rewrite::cost_of(o.graph).stored.size(), 3u);  // out, dv, r
+  }
 }
