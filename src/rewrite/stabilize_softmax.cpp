@@ -107,6 +107,18 @@ struct Merger {
     if (expr::simplify(p, e) == expr::simplify(p, want.id)) return k;
     return {};
   }
+  // Without the condition that the max is above its identity: where it is not, every term has weight 0 in the merged
+  // fold, which is the sum of no terms.
+  Id beyond_identity(Id when, Id top) {
+    std::vector<Id> kept;
+    for (Id c : expr::conjuncts(p, when)) {
+      const expr::Term t = p[c];
+      const Id low = p.literal(is_max ? -inf : inf);
+      const bool above = t.op == Op::less && t.args[0] == (is_max ? low : top) && t.args[1] == (is_max ? top : low);
+      if (!above) kept.push_back(c);
+    }
+    return expr::conjunction(p, kept);
+  }
   struct Added {
     NodeId sum;
     Id lift;
@@ -123,12 +135,12 @@ struct Merger {
     const expr::Present x = expr::present(p, in.body(n.lift[0]));
     const Domain domain = in.domain(n.domain);
     if (!in.why().empty()) return Refusal{in.why()};
-    if (domain != merged.domain || ordered(p, x.when) != when) return Refusal{"another domain"};
+    const Id top = read_leaf(p, Type::real, add_read(trial, self_read()));
+    if (domain != merged.domain || ordered(p, beyond_identity(x.when, top)) != when) return Refusal{"another domain"};
     for (auto& a : n.args) {
       if (a.from != Port{base_id, base_port} && reaches(g, a.from.node, base_id)) return Refusal{"the rest reads what the max feeds"};
       if (hides_absence(g, a.from)) return Refusal{"a read of " + g.label(a.from) + " may be absent"};
     }
-    const Id top = read_leaf(p, Type::real, add_read(trial, self_read()));
     Product f = product_of(p, x.value);
     for (size_t k = 0; k < f.factors.size(); ++k) {
       const expr::Term t = p[f.factors[k]];
@@ -143,7 +155,7 @@ struct Merger {
       if (!clean) continue;
       merged.args = trial.args;
       merged.guards = trial.guards;
-      Added out{sum, x.when == expr::yes(p) ? lift : p.make(Op::only, {x.when, lift}), *scale, {}};
+      Added out{sum, when == expr::yes(p) ? lift : p.make(Op::only, {when, lift}), *scale, {}};
       for (int a : n.outs[0].axes) out.own.push_back(at[size_t(a)]);
       // It is rescaled by the max, so it has the max's axes too.
       for (int a : base_own())
