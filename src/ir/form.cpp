@@ -10,6 +10,9 @@ namespace tang::ir {
 
 namespace {
 using Terms = std::vector<std::pair<int, int64_t>>;
+[[noreturn]] void overflow() {
+  throw Error({}, "a coordinate does not fit in 64 bits", {{"its factors multiply through the tensors that are read", {}}}, "use smaller factors");
+}
 Terms merged(const Terms& a, const Terms& b) {
   Terms out;
   size_t i = 0, j = 0;
@@ -20,7 +23,7 @@ Terms merged(const Terms& a, const Terms& b) {
       out.push_back(b[j++]);
     } else {
       auto k = add_checked(a[i].second, b[j].second);
-      check(k.has_value(), "coefficient of a form overflows");
+      if (!k) overflow();
       if (*k) out.emplace_back(a[i].first, *k);
       ++i, ++j;
     }
@@ -58,7 +61,7 @@ Form operator*(int64_t k, const Form& a) {
   for (auto* t : {&out.axes, &out.args})
     for (auto& x : *t) {
       auto p = mul_checked(x.second, k);
-      check(p.has_value(), "coefficient of a form overflows");
+      if (!p) overflow();
       x.second = *p;
     }
   return out;

@@ -19,7 +19,7 @@ std::string nearest(const std::string& word, const std::vector<std::string>& kno
   std::string best;
   size_t least = word.size() < 3 ? 2 : word.size() < 6 ? 3 : 4;
   for (auto& k : known) {
-    if (k.size() > 40) continue;
+    if (k.size() > 40 || k.size() + least <= word.size() || word.size() + least <= k.size()) continue;
     std::vector<size_t> row(k.size() + 1);
     for (size_t j = 0; j <= k.size(); ++j) row[j] = j;
     for (size_t i = 1; i <= word.size(); ++i) {

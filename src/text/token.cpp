@@ -180,7 +180,7 @@ Lines tokenize(std::string_view text, const char* file, std::vector<Diagnostic>&
     problems.push_back({Diagnostic::error, "T0007", {file, line, 1, 1}, std::move(what), {}, std::move(fix)});
   };
   if (text.size() > most_bytes) {
-    too_long(1, "a file of more than 64 MiB", "split the model");
+    too_long(1, "a file of more than 16 MiB", "split the model");
     return out;
   }
   int line = 0;

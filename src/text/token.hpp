@@ -27,7 +27,7 @@ struct Line {
 };
 using Lines = std::vector<Line>;  // without empty ones
 
-inline constexpr size_t most_bytes = size_t(64) << 20;
+inline constexpr size_t most_bytes = size_t(16) << 20;
 inline constexpr size_t most_lines = 20000;
 
 // Reports what is no token and goes on.
