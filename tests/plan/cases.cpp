@@ -21,6 +21,7 @@ Qkv heads(Builder& b, int64_t h, int64_t n, int64_t m, int64_t d, int64_t c) {
 Plan all_ways(const Graph& g, eval::Inputs given = {}) {
   verified(g, given, schedule::as_written());
   verified(g, given);
+  compiled(g, given);
   return verified(optimized(g), given);
 }
 }  // namespace

@@ -7,6 +7,7 @@
 #include "plan/machine.hpp"
 #include "tang.hpp"
 #include "tang/base/hash.hpp"
+#include "tang/rewrite/directed.hpp"
 #include "tang/rewrite/driver.hpp"
 
 namespace tang::test {
@@ -45,9 +46,9 @@ inline std::string joined(const std::vector<std::string>& lines) {
   return out;
 }
 // Runs the plan by tiles of several sizes; every buffer is compared with the oracle as it is completed.
-inline void verify(const Plan& p, const eval::Inputs& inputs, const std::vector<int64_t>& tiles = {3, 8, 64}) {
+inline void verify(const Plan& p, const eval::Inputs& inputs, const std::vector<int64_t>& tiles = {3, 8, 64}, bool fills = false) {
   for (int64_t tile : tiles) {
-    Machine m(p, tile);
+    Machine m(p, tile, fills);
     m.run(inputs);
     EXPECT_TRUE(m.complaints().empty()) << "tile " << tile << "\n" << joined(m.complaints()) << plan::print(p);
   }
@@ -58,6 +59,12 @@ inline Plan verified(const Graph& g, eval::Inputs given = {}, const Schedule& s 
   return p;
 }
 inline Graph optimized(const Graph& g) { return rewrite::optimize(g).graph; }
+// As a program is compiled: optimized, supports exposed, fills believed by every reader.
+inline Plan compiled(const Graph& g, const eval::Inputs& given = {}, const std::vector<int64_t>& tiles = {3, 8, 64}) {
+  Plan p = plan::make_plan(rewrite::expose_support(optimized(g)), {});
+  verify(p, filled(g, given), tiles, true);
+  return p;
+}
 
 // Its groups as sets of structural hashes, whatever the ids.
 inline std::set<std::set<uint64_t>> groups_of(const Plan& p) {

@@ -58,7 +58,8 @@ Value Machine::cell(Cells& c, const At& at, const std::string& who) {
   const auto k = flat(c.shape, at);
   check(k.has_value(), "range was tested");
   if (!c.written[*k]) complain("a read of what nothing wrote: " + who);
-  return c.value[*k];
+  const Value& v = c.value[*k];
+  return fills_ && v.state == State::absent ? Value{v.type, State::present, 0, 0} : v;
 }
 Value Machine::read(Port q, const At& at) {
   const expr::Type type = g_.type(q);
@@ -394,7 +395,7 @@ void Machine::run_recur(const plan::Step& s) {
       points(window.shape, [&](const At& x, const At&) { window.set(n++, read(a.from, over(a.view, x))); });
       in[step[a.in].name] = window;
     }
-    Machine body(*s.body, tile_);
+    Machine body(*s.body, tile_, fills_);
     body.run(in);
     for (auto& c : body.complaints()) complain("in the body: " + c);
     auto got = [&](Port q) { return step[q.node].input() ? in.at(step[q.node].name) : body.port(q); };

@@ -26,7 +26,8 @@ struct Cells {
 
 class Machine {
  public:
-  Machine(const plan::Plan& p, int64_t tile) : p_(p), g_(*p.graph), tile_(tile) {}
+  // `fills`: a stored array does not know what is absent, it holds 0 there (supports were exposed before planning).
+  Machine(const plan::Plan& p, int64_t tile, bool fills = false) : p_(p), g_(*p.graph), tile_(tile), fills_(fills) {}
   void run(const eval::Inputs& inputs);
   eval::Array output(const std::string& name) const;
   eval::Array port(Port q) const;                          // after the last step
@@ -61,6 +62,7 @@ class Machine {
   const plan::Plan& p_;
   const ir::Graph& g_;
   int64_t tile_;
+  bool fills_;
   std::map<Port, Cells> memory_, local_;
   std::map<NodeId, NodeId> taken_;      // a donated input: by whom
   std::set<Port> done_;                 // buffers whose step is over

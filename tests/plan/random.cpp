@@ -105,6 +105,7 @@ TEST(random, graphs_by_tiles) {
     verify(plan::make_plan(g, schedule::as_written()), in, {4});
     const Graph o = optimized(g);
     verify(plan::make_plan(o, {}), in, {2, 5});
+    compiled(g, in, {3});
     if (testing::Test::HasFailure()) break;
   }
 }
