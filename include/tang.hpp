@@ -1,5 +1,6 @@
 // The one header of tang's C++ interface: the surface language and the oracle; schedules and programs join as they land.
 #pragma once
+#include "tang/base/number.hpp"
 #include "tang/eval/oracle.hpp"
 #include "tang/ir/monoids.hpp"
 #include "tang/ir/recurrence.hpp"

@@ -51,7 +51,7 @@ Mask key_range(const Tensor& start, const Tensor& end) {
 
 Change soft_cap(double cap) {
   return [cap](const Scalar& score, const Spot& s) {
-    if (!(cap > 0)) reject(s.where, "a soft cap of " + std::to_string(cap), {}, "it is positive");
+    if (!(cap > 0)) reject(s.where, "a soft cap of " + shortest(cap), {}, "it is positive");
     return cap * tanh(score / cap);
   };
 }

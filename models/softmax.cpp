@@ -58,7 +58,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& target, double smoothin
     reject(where, "target holds " + std::string(expr::name(target.type())) + " values", {{target.name() + " is declared here", target.where()}},
            "declare it with an integer format: class numbers");
   if (smoothing < 0 || smoothing > 1)
-    reject(where, "label smoothing of " + std::to_string(smoothing), {}, "it is a share between 0 and 1");
+    reject(where, "label smoothing of " + shortest(smoothing), {}, "it is a share between 0 and 1");
   auto [i, c] = axes<"i c">();
   const Scalar score = logits.at({i, c}, where);
   const Scalar lse = attend(c, score, Scalar(1.0), where).lse;

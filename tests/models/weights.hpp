@@ -12,7 +12,7 @@ namespace tang::test {
 // TANG_DATA, or shared/data beside the repository; the test is skipped when the file is not there.
 inline std::string data_file(const std::string& name) {
   const char* set = std::getenv("TANG_DATA");
-  const std::filesystem::path folder = set ? std::filesystem::path(set) : std::filesystem::path(__FILE__).parent_path() / "../../../shared/data";
+  const std::filesystem::path folder = set ? set : TANG_DATA_DEFAULT;
   return (folder / name).string();
 }
 #define TANG_WEIGHTS(path, name)                                     \
