@@ -8,9 +8,9 @@ Open Scope R_scope.
 (* Entries: a number (NaN included) and its index. The order of the language: NaN above +inf, ties to the smaller index. *)
 Inductive num := Real (x : R) | Top | Bottom | NotNumber.
 Definition emb (a : num) : xr := match a with Real x => Fin x | Top => Pinf | Bottom => Minf | NotNumber => Nan end.
-Definition entry : Type := num * R.
+Notation entry := (num * R)%type.
 Definition wins (p q : entry) : bool :=
-  let x := emb (fst p) in let y := emb (fst q) in let tie := negb (xless (Fin (snd q)) (Fin (snd p))) in
+  let x := emb (fst p) in let y := emb (fst q) in let tie := xless (Fin (snd p)) (Fin (snd q)) || xequal (Fin (snd p)) (Fin (snd q)) in
   if xisnan x then negb (xisnan y) || tie else negb (xisnan y) && (xless y x || (xequal x y && tie)).
 Ltac entries_cases := unfold wins, emb, xless, xequal, xisnan; cbn [fst snd]; split_all; cbn; auto; try discriminate; try (exfalso; lra).
 Lemma wins_total p q : wins p q = false -> wins q p = true.
@@ -25,9 +25,9 @@ Qed.
 
 (* The terms, as src/ir/monoids.cpp traces them. *)
 Definition wins_term (x i y j : term) : term :=
-  select (is_nan x) (or_ (not_ (is_nan y)) (not_ (less_ j i)))
-                    (and_ (not_ (is_nan y)) (or_ (less_ y x) (and_ (equal_ x y) (not_ (less_ j i))))).
-Definition pair_ : Type := term * term.
+  select (is_nan x) (or_ (not_ (is_nan y)) (or_ (less_ i j) (equal_ i j)))
+                    (and_ (not_ (is_nan y)) (or_ (less_ y x) (and_ (equal_ x y) (or_ (less_ i j) (equal_ i j))))).
+Notation pair_ := (term * term)%type.
 Definition keeps (o x : pair_) : term := wins_term (fst o) (snd o) (fst x) (snd x).
 Fixpoint sink_term (x : pair_) (out : list pair_) : list pair_ :=
   match out with
@@ -46,10 +46,31 @@ Definition topk_row (k : nat) : row :=
 Definition flat (l : list entry) : list xr := map (fun p => emb (fst p)) l ++ map (fun p => Fin (snd p)) l.
 Definition bot : entry := (Bottom, IZR INT64_MAX).
 
+Lemma skipn_next {A} n : forall (l : list A) p r, skipn n l = p :: r -> skipn (S n) l = r.
+Proof. induction n as [|n IH]; intros [|x l] p r E; simpl in *; try discriminate; [now inversion E|eauto]. Qed.
+Lemma forall2_firstn {A B} (P : A -> B -> Prop) n : forall l m, Forall2 P l m -> Forall2 P (firstn n l) (firstn n m).
+Proof. induction n; intros l m F; [constructor|]. inversion F; subst; constructor; auto. Qed.
+Lemma forall2_skipn {A B} (P : A -> B -> Prop) n : forall l m, Forall2 P l m -> Forall2 P (skipn n l) (skipn n m).
+Proof. induction n; intros l m F; auto. inversion F; subst; [constructor|]. simpl; auto. Qed.
+Lemma flat_value l n p : nth_error l n = Some p -> nth_error (flat l) n = Some (emb (fst p)).
+Proof.
+  intros E. unfold flat. rewrite nth_error_app1; [now apply map_nth_error with (f := fun p => emb (fst p))|].
+  rewrite map_length. apply (proj1 (nth_error_Some l n)). rewrite E. discriminate.
+Qed.
+Lemma flat_index l n p : nth_error l n = Some p -> nth_error (flat l) (length l + n) = Some (Fin (snd p)).
+Proof.
+  intros E. unfold flat. rewrite nth_error_app2 by (rewrite map_length; lia). rewrite map_length.
+  replace (length l + n - length l)%nat with n by lia. now apply map_nth_error with (f := fun p => Fin (snd p)).
+Qed.
+Lemma even_twice n s : (s <= 1)%nat -> Nat.even (2 * n + s) = Nat.eqb s 0 /\ Nat.div2 (2 * n + s) = n.
+Proof.
+  intros S. destruct s as [|[|s]]; [| |lia].
+  - rewrite Nat.add_0_r. split; [apply Nat.even_mul|apply Nat.div2_double].
+  - rewrite Nat.add_1_r. split; [rewrite Nat.even_succ, Nat.odd_mul; reflexivity|apply Nat.div2_succ_double].
+Qed.
+
 Section Meaning.
-Context (a b : list entry) (k : nat).
-Hypothesis la : length a = k.
-Hypothesis lb : length b = k.
+Context (a b : list entry).
 Notation ev t := (eval (operand (flat a) (flat b)) none_var none_read t).
 Definition means (t : pair_) (p : entry) : Prop := ev (fst t) = Some (emb (fst p)) /\ ev (snd t) = Some (Fin (snd p)).
 Lemma wins_means o x p q : means o p -> means x q -> ev (keeps o x) = Some (Tf (wins p q)).
@@ -68,36 +89,19 @@ Proof.
   - split; cbn [fst snd eval]; rewrite W; cbn [xtrue]; assumption.
   - apply IH; auto. split; cbn [fst snd eval]; rewrite W; cbn [xtrue]; assumption.
 Qed.
-Lemma forall2_firstn {A B} (P : A -> B -> Prop) n : forall l m, Forall2 P l m -> Forall2 P (firstn n l) (firstn n m).
-Proof. induction n; intros l m F; [constructor|]. inversion F; subst; constructor; auto. Qed.
-Lemma forall2_skipn {A B} (P : A -> B -> Prop) n : forall l m, Forall2 P l m -> Forall2 P (skipn n l) (skipn n m).
-Proof. induction n; intros l m F; auto. inversion F; subst; [constructor|]. simpl; auto. Qed.
 Lemma network_means ts : forall j outs ps qs, Forall2 means outs ps -> Forall2 means ts qs ->
   Forall2 means (network_term j outs ts) (network wins j ps qs).
 Proof.
   induction ts as [|t ts IH]; intros j outs ps qs F G; inversion G; subst; simpl; auto.
   apply IH; auto. apply Forall2_app; [now apply forall2_firstn|]. apply sink_means; auto. now apply forall2_skipn.
 Qed.
-Lemma flat_value l n p : nth_error l n = Some p -> nth_error (flat l) n = Some (emb (fst p)).
-Proof.
-  intros E. unfold flat. rewrite nth_error_app1; [now apply map_nth_error with (f := fun p => emb (fst p))|].
-  rewrite map_length. apply nth_error_Some. congruence.
-Qed.
-Lemma flat_index l n p : nth_error l n = Some p -> nth_error (flat l) (length l + n) = Some (Fin (snd p)).
-Proof.
-  intros E. unfold flat. rewrite nth_error_app2 by (rewrite map_length; lia). rewrite map_length.
-  replace (length l + n - length l)%nat with n by lia. now apply map_nth_error with (f := fun p => Fin (snd p)).
-Qed.
-Lemma even_twice n s : (s <= 1)%nat -> Nat.even (2 * n + s) = Nat.eqb s 0 /\ Nat.div2 (2 * n + s) = n.
-Proof.
-  intros S. destruct s as [|[|s]]; [| |lia].
-  - rewrite Nat.add_0_r. split; [apply Nat.even_mul|apply Nat.div2_double].
-  - rewrite Nat.add_1_r. split; [rewrite Nat.even_succ, Nat.odd_mul; reflexivity|apply Nat.div2_succ_double].
-Qed.
+Context (k : nat).
+Hypothesis la : length a = k.
+Hypothesis lb : length b = k.
 Lemma operands_mean side l : (side <= 1)%nat -> l = (if Nat.eqb side 0 then a else b) -> length l = k ->
   Forall2 means (operands k side) l.
 Proof.
-  intros S E L. unfold operands. rewrite <- L.
+  intros Q E L. unfold operands. rewrite <- L.
   assert (G : forall m n, firstn m (skipn n l) = firstn m (skipn n l) -> (n + m <= length l)%nat ->
     Forall2 means (map (fun r => (v (2 * r + side), v (2 * (length l + r) + side))) (seq n m)) (firstn m (skipn n l))).
   { induction m as [|m IH]; intros n _ B; [constructor|].
@@ -106,19 +110,21 @@ Proof.
     { rewrite <- (firstn_skipn n l), nth_error_app2 by (rewrite firstn_length; lia).
       rewrite firstn_length, Nat.min_l by lia. rewrite K. now rewrite Nat.sub_diag. }
     simpl seq. rewrite firstn_cons. cbn [map]. constructor.
-    - destruct (even_twice n side S) as [E1 D1]. destruct (even_twice (length l + n) side S) as [E2 D2].
+    - destruct (even_twice n side Q) as [E1 D1]. destruct (even_twice (length l + n) side Q) as [E2 D2].
       unfold means. cbn [fst snd eval]. unfold operand. rewrite E1, D1, E2, D2.
       pose proof (flat_value l n p N) as V. pose proof (flat_index l n p N) as I. rewrite E in V, I.
       rewrite <- E in I at 2. destruct (Nat.eqb side 0); auto.
     - replace r with (skipn (S n) l); [apply IH; auto; lia|].
-      change (S n) with (1 + n)%nat. rewrite Nat.add_comm. rewrite <- skipn_skipn, K. reflexivity. }
+      exact (skipn_next _ _ _ _ K). }
   specialize (G (length l) 0%nat eq_refl). simpl skipn in G. rewrite firstn_all in G. apply G. lia.
 Qed.
 Lemma flat_of ts ps : Forall2 means ts ps -> map (fun t => get (ev t)) (map fst ts ++ map snd ts) = flat ps.
 Proof.
-  intros F. unfold flat. rewrite map_app, !map_map. f_equal.
-  - induction F as [|t p ts ps [M _] F IH]; simpl; auto. now rewrite M, IH.
-  - induction F as [|t p ts ps [_ M] F IH]; simpl; auto. now rewrite M, IH.
+  intros F.
+  lazymatch goal with |- ?l = _ => change (l = map (fun p => emb (fst p)) ps ++ map (fun p => Fin (snd p)) ps) end.
+  rewrite map_app, !map_map. f_equal.
+  - induction F as [|t p ts ps [M _] F IH]; cbn [map]; auto. cbv beta. rewrite M, IH. reflexivity.
+  - induction F as [|t p ts ps [_ M] F IH]; cbn [map]; auto. cbv beta. rewrite M, IH. reflexivity.
 Qed.
 Theorem topk_join : join (topk_row k) (flat a) (flat b) = flat (network wins 0 a b).
 Proof.
@@ -135,8 +141,7 @@ Theorem topk_row_is_topk k a b : ok (topk k) a -> ok (topk k) b ->
 Proof.
   intros A B. pose proof A as [_ [LA _]]. pose proof B as [_ [LB _]]. split.
   - unfold unit_of, topk_row, flat. cbn [identity e topk padded_topk]. rewrite map_app.
-    f_equal; [induction k; simpl; auto; now rewrite <- IHk at 1|].
-    induction k; simpl; auto.
+    f_equal; clear - k; induction k as [|n IH]; cbn [repeat map]; [reflexivity| |reflexivity|]; rewrite IH; reflexivity.
   - rewrite (topk_join a b k) by auto. f_equal. symmetry. now apply padded_topk_network.
 Qed.
 (* A lift: one entry in front, the rest empty. *)
@@ -149,5 +154,3 @@ Proof.
   - simpl. rewrite repeat_length. lia.
   - constructor; auto. apply bots_below. auto using wins_total.
 Qed.
-(* A printed top-k row is proved by being this one. *)
-Ltac prove_topk k := first [ solve [ vm_compute; reflexivity ] | fail 1 "tang: not proved: top-k" ].

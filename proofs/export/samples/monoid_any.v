@@ -1,5 +1,5 @@
 From Tang Require Import export.prove_monoid.
-Definition or : row := Row
+Definition any : row := Row
   [boolean] [no] [(or_ (v 0) (v 1))] true.
-Theorem or_ok : monoid_ok or.
+Theorem any_ok : monoid_ok any.
 Proof. prove_monoid. Qed.
