@@ -49,6 +49,22 @@ std::set<int> axes_of(const ir::Graph& g, const ir::Comp& n, ir::Id e) {
   return out;
 }
 
+Ref element(const Home& h, std::vector<Coordinate> at) {
+  for (size_t d = 0; d < at.size() && !h.base.empty(); ++d) at[d].affine = at[d].affine - h.base[d];
+  if (h.view.empty()) return {h.memory, std::move(at), false};
+  Ref r{h.memory, {}, false};
+  for (auto& f : h.view) {
+    Coordinate c{kernel::constant(f.c.value()), {}};
+    for (auto& [a, x] : f.axes) {
+      c.affine = c.affine + x * (a == 0 ? h.time : at[size_t(a) - 1].affine);
+      if (a > 0)
+        for (auto& [ref, y] : at[size_t(a) - 1].refs) c.refs.emplace_back(ref, x * y);
+    }
+    r.index.push_back(std::move(c));
+  }
+  return r;
+}
+
 Body::Body(kernel::Kernel& k, ir::Graph& g, const ir::Comp& node, std::vector<Affine> axis, Homes homes)
     : k_(k), g_(g), node_(node), axis_(std::move(axis)), homes_(std::move(homes)) {}
 
@@ -72,16 +88,17 @@ int Body::ref(int arg) {
   if (auto it = refs_.find(arg); it != refs_.end()) return it->second;
   const ir::Arg& a = node_.args[size_t(arg)];
   const Home home = homes_(a.from);
-  Ref r{home.memory, {}, false};
+  std::vector<Coordinate> at;
+  bool checked = !home.view.empty() && !home.inside;  // a window may reach beyond its source
   const auto extents = node_.extents();
   const auto shape = g_.shape(a.from);
   for (size_t d = 0; d < a.view.size(); ++d) {
-    Coordinate c = coordinate(a.view[d]);
-    if (!home.base.empty()) c.affine = c.affine - home.base[d];
-    r.index.push_back(std::move(c));
+    at.push_back(coordinate(a.view[d]));
     const auto [lo, hi] = ir::range(a.view[d], extents, {});
-    if (!home.is_tile && (lo < 0 || hi >= shape[d].value())) r.checked = true;
+    checked |= !home.is_tile && (lo < 0 || hi >= shape[d].value());
   }
+  Ref r = element(home, std::move(at));
+  r.checked = checked;
   out.refs.push_back(std::move(r));
   return refs_[arg] = int(out.refs.size()) - 1;
 }

@@ -18,7 +18,13 @@ struct Home {
   int memory = -1;
   std::vector<Affine> base;  // empty: zero
   bool is_tile = false;
+  // The port is a window of the memory: dimension d of it is view[d] over (time, the port's dimensions). Empty: itself.
+  std::vector<ir::Form> view = {};
+  Affine time = {};
+  bool inside = true;        // every point of the window lies in the memory
 };
+// The element of the home's memory at these coordinates of the port.
+Ref element(const Home& h, std::vector<Coordinate> at);
 // Answers where a port lives; adds a global memory the first time one is asked for.
 using Homes = std::function<Home(Port)>;
 

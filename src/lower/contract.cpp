@@ -126,19 +126,16 @@ std::optional<Ref> Emitters::read_in_place(const Site& s, const Place& at) {
   const expr::Term& t = f_.g.pool[s.c.factors[size_t(s.c.sides.b[0])]];
   if (t.op != expr::Op::arg) return {};
   const ir::Arg& a = n.args[size_t(t.whole)];
-  if (f_.has_tile(a.from) || format_of(f_.plan, a.from) != f_.k.compute) return {};
+  if (f_.has_tile(a.from) || f_.format(a.from) != f_.k.compute) return {};
   Body probe = f_.body(n, at);
   if (!masks(s, probe, s.c.sides.n[0], s.c.sides.m[0]).empty()) return {};
-  const auto shape = f_.g.shape(a.from);
-  int64_t stride = 1, row = 0, column = 0, volume = 1;
-  for (size_t d = a.view.size(); d-- > 0;) {
-    if (!a.view[d].args.empty()) return {};
-    for (auto& [x, k] : a.view[d].axes) {
-      if (x == s.c.sides.n[0]) column += k * stride;
-      if (std::find(s.c.sides.k.begin(), s.c.sides.k.end(), x) != s.c.sides.k.end()) row = std::max(row, std::abs(k * stride));
-    }
-    stride *= shape[d].value();
-  }
+  for (auto& f : a.view)
+    if (!f.args.empty()) return {};
+  const Ref r = probe.out.refs[size_t(probe.ref(int(t.whole)))];
+  if (r.checked) return {};
+  const int64_t column = stride_along(f_.k, r, at.axes[size_t(at.find(s.c.sides.n[0])) + 1].var);
+  int64_t row = 0, volume = 1;
+  for (int k : s.c.sides.k) row = std::max(row, std::abs(stride_along(f_.k, r, at.at[size_t(k)].terms.back().first)));
   for (int k : s.c.sides.k) volume *= n.extent(k).value();
   volume *= n.extent(s.c.sides.n[0]).value();
   if (column != 1 || (row > near_stride && volume > small_operand)) return {};
@@ -146,9 +143,6 @@ std::optional<Ref> Emitters::read_in_place(const Site& s, const Place& at) {
   if (n.extent(s.c.sides.n[0]).value() % round_up(f_.extent(n, s.core, s.c.sides.n[0]), f_.choice.columns())) return {};
   for (int k : s.c.sides.k)
     if (n.extent(k).value() % f_.extent(n, s.core, k)) return {};
-  const int index = probe.ref(int(t.whole));
-  const Ref r = probe.out.refs[size_t(index)];
-  if (r.checked) return {};
   return r;
 }
 // The columns' operand laid out in panels once, by a kernel of its own, when several blocks of rows read it.
@@ -178,7 +172,7 @@ std::optional<Ref> Emitters::copied(const Site& s, const Place& at) {
   group.extent.push_back(panels);
   group.role.assign(group.extent.size(), plan::Role::grid);
   choice.tile.assign(group.extent.size(), 1);
-  Frame frame(f_.g, f_.plan, group, choice, f_.target);
+  Frame frame(f_.g, f_.plan, f_.around, group, choice, f_.target);
   Place pl;
   pl.at.resize(size_t(n.axis_count()));
   for (int x : batch) pl.at[size_t(x)] = variable(frame.block[size_t(core[size_t(x)])]);

@@ -55,7 +55,6 @@ std::vector<expr::Id> combine_of(kernel::Pool& to, const ir::Graph& g, const ir:
 }  // namespace
 
 // ---- vectors and memories -----------------------------------------------------------------------------------------
-namespace {
 int64_t stride_along(const kernel::Kernel& k, const Ref& r, kernel::Var v) {
   int64_t s = 0;
   for (size_t d = 0; d < r.index.size(); ++d)
@@ -63,7 +62,6 @@ int64_t stride_along(const kernel::Kernel& k, const Ref& r, kernel::Var v) {
       if (x == v) s += c * k.memories[size_t(r.memory)].strides[d];
   return s;
 }
-}  // namespace
 void vectorize(const kernel::Kernel& k, Apply& a, int prefer) {
   if (a.axes.empty()) return;
   int best = -1;
@@ -443,15 +441,13 @@ void Emitters::map(const plan::Member& m, bool keep_tile, kernel::Block& to) {
   const plan::Buffer* buffer = f_.plan.buffer(port);
   Id lift = n.lift[0];
   if (buffer && buffer->masked) {  // only the points that the select's condition names are stored
-    const Term t = f_.g.pool[expr::present(f_.g.pool, lift).value];
-    check(t.op == Op::select, "a masked store of something that is no select");
-    const Term condition = f_.g.pool[t.args[0]];
+    const Term condition = f_.g.pool[buffer->when];
     if (condition.op == Op::holds && n.guards[size_t(condition.whole)].size() == 1) {
       for (auto& f : n.guards[size_t(condition.whole)][0]) a.bounds.push_back(b.coordinate(f));
     } else {
-      b.out.when = b.value(t.args[0]);
+      b.out.when = b.value(buffer->when);
     }
-    b.out.values.push_back(b.value(t.args[1]));
+    b.out.values.push_back(b.value(expr::present(f_.g.pool, lift).value));
   } else {
     b.add({lift});
   }

@@ -51,6 +51,7 @@ class Emitters {
   std::map<std::string, int> staged_;  // tiles of operands staged for this block, by what they hold
 };
 
+int64_t stride_along(const kernel::Kernel& k, const Ref& r, kernel::Var v);  // elements per step of v
 // Chooses the axis whose elements lie next to each other in most references, and moves it innermost.
 void vectorize(const kernel::Kernel& k, kernel::Apply& a, int prefer = -1);
 // Globals first, in argument order: memories are renumbered in every reference.

@@ -26,8 +26,18 @@ kernel::Format format_of(const plan::Plan& p, Port port) {
   return b->format;
 }
 
-Frame::Frame(ir::Graph& g_, const plan::Plan& p, const plan::Group& group_, const Choice& c, const target::Target& t)
-    : g(g_), plan(p), group(group_), choice(c), target(t) {
+Surroundings top_level(const ir::Graph& g, const plan::Plan& p) {
+  return {[&g, &p](Port port) {
+            Bound b{port, format_of(p, port), {}};
+            for (auto& e : g.shape(port)) b.shape.push_back(e.value());
+            return b;
+          },
+          -1};
+}
+
+Frame::Frame(ir::Graph& g_, const plan::Plan& p, const Surroundings& around_, const plan::Group& group_, const Choice& c,
+             const target::Target& t)
+    : g(g_), plan(p), around(around_), group(group_), choice(c), target(t) {
   for (size_t a = 0; a < group.extent.size(); ++a) {
     block.push_back(k.fresh("b" + std::to_string(a)));
     if (group.role[a] == plan::Role::grid) k.grid.push_back({block[a], group.extent[a], tile(int(a))});
@@ -96,30 +106,62 @@ Ref Frame::tile_ref(Port p, const Place& at) const {
   for (size_t d = 0; d < out.axes.size(); ++d) r.index.push_back({at.at[size_t(out.axes[d])] - h.base[d], {}});
   return r;
 }
-int Frame::global(Port p, bool written) {
+Frame::Global& Frame::global_of(Port p) {
   auto it = globals_.find(p);
-  if (it == globals_.end()) {
+  if (it != globals_.end()) return it->second;
+  Bound b = around.bind(p);
+  int memory = -1;
+  if (const int* id = std::get_if<int>(&b.what)) {
+    if (auto known = temporaries_.find(*id); known != temporaries_.end()) memory = known->second;
+  } else {  // two windows of one outer port share its memory
+    for (auto& [other, g_] : globals_)
+      if (g_.bound.what == b.what) memory = g_.memory;
+  }
+  if (memory < 0) {
     kernel::Memory m;
-    m.name = "g" + std::to_string(globals_.size());
-    m.format = format_of(plan, p);
-    for (auto& e : g.shape(p)) m.shape.push_back(e.value());
-    it = globals_.emplace(p, k.add(std::move(m))).first;
-    arguments.push_back({p, false});
+    m.name = "g" + std::to_string(k.memories.size());
+    m.format = b.format;
+    m.shape = b.shape;
+    memory = k.add(std::move(m));
+    arguments.push_back({b.what, false});
+    if (const int* id = std::get_if<int>(&b.what)) temporaries_[*id] = memory;
   }
-  if (written) {
-    auto& m = k.memories[size_t(it->second)];
-    size_t argument = 0;
-    for (int x = 0; x < it->second; ++x) argument += k.memories[size_t(x)].home == kernel::Home::global;
-    m.access = kernel::Access::read_write;
-    arguments[argument].written = true;
-  }
-  return it->second;
+  return globals_.emplace(p, Global{memory, std::move(b)}).first->second;
+}
+int Frame::global(Port p, bool written) {
+  const int memory = global_of(p).memory;
+  if (written) mark_written(memory);
+  return memory;
+}
+void Frame::mark_written(int memory) {
+  k.memories[size_t(memory)].access = kernel::Access::read_write;
+  size_t argument = 0;
+  for (int x = 0; x < memory; ++x) argument += k.memories[size_t(x)].home == kernel::Home::global;
+  arguments[argument].written = true;
 }
 int Frame::temporary(int id, kernel::Memory m, bool written) {
-  m.name = "t" + std::to_string(id);
-  m.access = written ? kernel::Access::read_write : kernel::Access::read;
-  arguments.push_back({id, written});
-  return k.add(std::move(m));
+  auto it = temporaries_.find(id);
+  if (it == temporaries_.end()) {
+    m.name = "t" + std::to_string(id);
+    m.home = kernel::Home::global;
+    m.access = kernel::Access::read;
+    arguments.push_back({id, false});
+    it = temporaries_.emplace(id, k.add(std::move(m))).first;
+  }
+  if (written) mark_written(it->second);
+  return it->second;
+}
+Affine Frame::time() {
+  if (!time_) {
+    check(around.time >= 0, "a window over time outside a recurrence");
+    kernel::Memory m;
+    m.format = Format::i64;
+    m.shape = {1};
+    const kernel::Var v = k.fresh("time");
+    head.push_back({kernel::Let{v, kernel::Let::load, {}, 1, Ref{temporary(around.time, m, false), {{constant(0), {}}}, false}}});
+    time_ = variable(v);
+  }
+  return *time_;
 }
 Ref Frame::global_ref(Port p, const ir::Comp& n, const Place& at, bool written) {
   Ref r{global(p, written), {}, false};
@@ -138,12 +180,15 @@ Ref Frame::global_ref(Port p, const ir::Comp& n, const Place& at, bool written) 
 Homes Frame::homes() {
   return [this](Port p) {
     if (auto it = tiles_.find(p); it != tiles_.end()) return it->second;
-    return Home{global(p, false), {}, false};
+    const Global& x = global_of(p);
+    Home h{x.memory, {}, false, x.bound.view, {}, x.bound.inside};
+    if (!h.view.empty()) h.time = time();
+    return h;
   };
 }
 std::optional<Affine> Frame::uniform(const ir::Comp& n, const std::vector<int>& core, int arg) {
   const ir::Arg& a = n.args[size_t(arg)];
-  Ref r;
+  std::vector<Coordinate> at;
   std::vector<int64_t> key{arg};
   for (auto& f : a.view) {
     if (!f.args.empty()) return {};
@@ -153,14 +198,14 @@ std::optional<Affine> Frame::uniform(const ir::Comp& n, const std::vector<int>& 
       if (group.role[size_t(core[size_t(axis)])] != plan::Role::grid) return {};
       x = x + c * variable(block[size_t(core[size_t(axis)])]);
     }
-    r.index.push_back({x, {}});
+    at.push_back({x, {}});
     key.push_back(x.c);
     for (auto& t : x.terms) key.insert(key.end(), {t.first, t.second});
   }
   if (has_tile(a.from)) return {};
   auto it = uniforms_.find({a.from, key});
   if (it == uniforms_.end()) {
-    r.memory = global(a.from, false);
+    const Ref r = element(homes()(a.from), std::move(at));
     const kernel::Var v = k.fresh("u");
     head.push_back({kernel::Let{v, kernel::Let::load, {}, 1, r}});
     it = uniforms_.emplace(std::pair(a.from, key), v).first;

@@ -18,13 +18,30 @@ struct Place {
   int find(int node_axis) const;         // index into axes, or -1
 };
 
+// What a port's global memory is: for the body of a recurrence, a temporary or a window of an outer port.
+struct Bound {
+  std::variant<Port, int> what;
+  kernel::Format format;
+  std::vector<int64_t> shape;
+  std::vector<ir::Form> view = {};  // over (time, the port's dimensions)
+  bool inside = true;
+};
+using Binder = std::function<Bound(Port)>;
+struct Surroundings {
+  Binder bind;
+  int time = -1;  // temporary that holds the step's number
+};
+Surroundings top_level(const ir::Graph& g, const plan::Plan& p);
+
 class Frame {
  public:
-  Frame(ir::Graph& g, const plan::Plan& p, const plan::Group& group, const Choice& choice, const target::Target& target);
+  Frame(ir::Graph& g, const plan::Plan& p, const Surroundings& around, const plan::Group& group, const Choice& choice,
+        const target::Target& target);
   kernel::Kernel k;
   std::vector<Argument> arguments;
   ir::Graph& g;
   const plan::Plan& plan;
+  const Surroundings& around;
   const plan::Group& group;
   const Choice& choice;
   const target::Target& target;
@@ -44,6 +61,7 @@ class Frame {
   Ref tile_ref(Port p, const Place& at) const;         // the tile of `p` at the points of a statement of its node
   bool has_tile(Port p) const { return tiles_.count(p) > 0; }
   int global(Port p, bool written);
+  kernel::Format format(Port p) { return global_of(p).bound.format; }
   int temporary(int id, kernel::Memory m, bool written);
   Ref global_ref(Port p, const ir::Comp& n, const Place& at, bool written);  // where a node stores a port
   Homes homes();
@@ -54,7 +72,16 @@ class Frame {
 
  private:
   std::map<Port, Home> tiles_;
-  std::map<Port, int> globals_;
+  struct Global {
+    int memory;
+    Bound bound;
+  };
+  Global& global_of(Port p);
+  void mark_written(int memory);
+  Affine time();
+  std::map<Port, Global> globals_;
+  std::map<int, int> temporaries_;       // id -> memory
+  std::optional<Affine> time_;
   std::map<std::pair<Port, std::vector<int64_t>>, kernel::Var> uniforms_;
 };
 

@@ -19,11 +19,12 @@ namespace {
 struct GroupLowerer {
   ir::Graph& g;
   const plan::Plan& p;
+  const Surroundings& around;
   const plan::Group& group;
   const Choice choice;
   const target::Target& t;
   std::vector<int64_t>& temporaries;
-  Frame f{g, p, group, choice, t};
+  Frame f{g, p, around, group, choice, t};
   GroupKernels out = {};
   Emitters emitters{f, temporaries, out.before};
   const int axis = pipeline_axis(group, choice);
@@ -136,13 +137,13 @@ struct GroupLowerer {
 
 }  // namespace
 
-GroupKernels lower_group(ir::Graph& g, const plan::Plan& p, const plan::Group& group, const schedule::Schedule& s,
+GroupKernels lower_group(ir::Graph& g, const plan::Plan& p, const Surroundings& around, const plan::Group& group, const schedule::Schedule& s,
                          const target::Target& t, std::vector<int64_t>& temporaries) {
   for (auto& m : group.members)
     if (m.flush != plan::Flush::store || m.each_tile)
       throw Error({}, "the schedule of '" + g.label({m.node, 0}) + "' adds to its result from several places",
                   {{"its result must be complete in one workgroup on this target", {}}}, "put its point axes on the grid");
-  return GroupLowerer{g, p, group, choose(g, group, s, t), t, temporaries}.run();
+  return GroupLowerer{g, p, around, group, choose(g, group, s, t), t, temporaries}.run();
 }
 
 }  // namespace tang::lower

@@ -9,7 +9,7 @@ struct GroupKernels {
   Lowered main;
 };
 // `temporaries` grows by the packed copies' sizes in bytes.
-GroupKernels lower_group(ir::Graph& g, const plan::Plan& p, const plan::Group& group, const schedule::Schedule& s,
+GroupKernels lower_group(ir::Graph& g, const plan::Plan& p, const Surroundings& around, const plan::Group& group, const schedule::Schedule& s,
                          const target::Target& t, std::vector<int64_t>& temporaries);
 
 }  // namespace tang::lower

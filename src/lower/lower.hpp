@@ -22,18 +22,18 @@ struct Lowered {
   std::string label;                // of the nodes it computes, for people
   std::string schedule;             // what was chosen, for people: "tile 96x128 pack copy"
 };
-// A recurrence runs its body's kernels once a step; `time` is the argument that holds the step's number.
+// A recurrence runs kernels [first, first + count) once a step; loops inside it have a greater depth.
 struct Loop {
-  int64_t steps = 0;
+  std::vector<char> live;           // of each step, in order of time: dead steps keep the state
   bool reverse = false;
-  int first = 0, count = 0;         // kernels of the program
-  int time = -1;                    // temporary of one i64
-  std::vector<std::pair<int, int>> swaps;  // temporaries that exchange roles after each step (old state, new state)
+  int first = 0, count = 0;
+  int depth = 0;
+  int time = -1;                    // temporary of one i64: the step's number
 };
 struct Program {
   std::vector<Lowered> kernels;
   std::vector<int64_t> temporaries;  // bytes of each
-  std::vector<Loop> loops;           // disjoint ranges of kernels
+  std::vector<Loop> loops;
 };
 // In which format a port is stored: an input's or a buffer's.
 kernel::Format format_of(const plan::Plan& p, ir::Port port);

@@ -117,24 +117,42 @@ void Program::prepare() {
     if (from && to && from != to) carries_.push_back({from, to, size_t(n.elements * bytes_of(n.format))});
   }
 }
-void Program::run() {
+void Program::launch(size_t k) {
+  if (workgroups_[k]) cpu_->launch(functions_[k], arguments_[k].data(), workgroups_[k], scratch_[k]);
+}
+void Program::range(size_t first, size_t last, int depth, const Hook& before, const Hook& after) {
+  for (size_t k = first; k < last;) {
+    const lower::Loop* loop = nullptr;
+    for (auto& l : derivation_.kernels.loops)
+      if (size_t(l.first) == k && l.depth == depth) loop = &l;
+    if (before) before(k);
+    if (!loop || !loop->count) {
+      launch(k++);
+      if (after) after(k - 1);
+      continue;
+    }
+    const size_t end = k + size_t(loop->count), steps = loop->live.size();
+    for (size_t n = 0; n < steps; ++n) {
+      const size_t t = loop->reverse ? steps - 1 - n : n;
+      if (!loop->live[t]) continue;
+      *temporaries_[size_t(loop->time)]->as<int64_t>() = int64_t(t);
+      range(k, end, depth + 1, {}, {});
+    }
+    if (after) after(end - 1);
+    k = end;
+  }
+}
+void Program::run() { run({}, {}); }
+void Program::run(const Hook& before, const Hook& after) {
   if (!prepared_) prepare();
-  for (size_t k = 0; k < functions_.size(); ++k)
-    if (workgroups_[k]) cpu_->launch(functions_[k], arguments_[k].data(), workgroups_[k], scratch_[k]);
+  if (derivation_.kernels.loops.empty() && !before && !after)
+    for (size_t k = 0; k < functions_.size(); ++k) launch(k);
+  else range(0, functions_.size(), 0, before, after);
   for (auto& c : carries_) std::memcpy(c.to, c.from, c.bytes);
 }
 void Program::run_kernel(size_t k) {
   if (!prepared_) prepare();
-  if (workgroups_[k]) cpu_->launch(functions_[k], arguments_[k].data(), workgroups_[k], scratch_[k]);
-}
-void Program::run(const Hook& before, const Hook& after) {
-  if (!prepared_) prepare();
-  for (size_t k = 0; k < functions_.size(); ++k) {
-    if (before) before(k);
-    if (workgroups_[k]) cpu_->launch(functions_[k], arguments_[k].data(), workgroups_[k], scratch_[k]);
-    if (after) after(k);
-  }
-  for (auto& c : carries_) std::memcpy(c.to, c.from, c.bytes);
+  launch(k);
 }
 
 }  // namespace tang::run

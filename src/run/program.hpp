@@ -71,6 +71,8 @@ class Program {
     int64_t elements;
   };
   void prepare();
+  void launch(size_t kernel);
+  void range(size_t first, size_t last, int depth, const Hook& before, const Hook& after);
   const Named& named(const std::string& name) const;
 
   Options options_;

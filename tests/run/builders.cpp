@@ -196,6 +196,31 @@ TEST(builders, recurrent_cells) {
   b.output(gru_cell(x, h, p), "h");
   expect_verified(b.graph());
 }
+TEST(builders, recurrences_over_time) {
+  for (bool reverse : {false, true}) {
+    Builder b;
+    Tensor x = b.input("x", {9, 2, 5}), h = b.input("h0", {2, 7});
+    Gru p;
+    p.cell = {b.param("w", {21, 5}), b.param("u", {21, 7}), b.param("bias", {21}), {}};
+    const Sequence s = gru(x, h, p, reverse);
+    b.output(s.all, "all");
+    b.output(s.last, "last");
+    expect_verified(b.graph());
+  }
+  Builder b;
+  Tensor x = b.input("x", {6, 1, 4});
+  const LstmSequence s = lstm(x, {b.input("h0", {1, 5}), b.input("c0", {1, 5})}, {b.param("w", {20, 4}), b.param("u", {20, 5}), b.param("bias", {20}), {}});
+  b.output(s.all, "all");
+  b.output(s.last.h, "h");
+  expect_verified(b.graph());
+}
+TEST(builders, gated_delta_rule) {
+  Builder b;
+  const DeltaRule d = gated_delta_rule(b.input("q", {5, 4}), b.input("k", {5, 4}), b.input("v", {5, 3}), b.input("gate", {5}), b.input("beta", {5}), b.input("start", {4, 3}));
+  b.output(d.out, "out");
+  b.output(d.state, "state");
+  expect_verified(b.graph());
+}
 TEST(builders, one_decode_step) {
   DecoderSize s;
   s.block = {64, 8, 4, 8, 172, 1e-5, {10000, Pairing::interleaved}};

@@ -1,0 +1,41 @@
+# make demo | test | check | bench | install | proofs. Each installs what it needs when root, else prints the line to run.
+BUILD ?= build
+JOBS  ?= $(shell nproc)
+CORE   = g++ cmake ninja-build nlohmann-json3-dev libcli11-dev libxxhash-dev libfmt-dev ccache mold
+TESTS  = libgtest-dev clang
+PEERS  = libopenblas-dev libbenchmark-dev
+PROOFS = coq libcoq-coquelicot libcoq-mathcomp-ssreflect libcoq-mathcomp-algebra libcoq-flocq
+
+.PHONY: demo test check bench install proofs configure need-core need-tests need-peers need-proofs clean
+
+demo: need-core
+	@cmake -S . -B $(BUILD) -G Ninja -DTANG_TESTS=OFF -DTANG_UNITY=ON > $(BUILD).log 2>&1 || (cat $(BUILD).log; exit 1)
+	@ninja -C $(BUILD) -j $(JOBS) tang
+	@$(BUILD)/tang demo
+
+test: need-core need-tests need-proofs
+	@sh tools/test.sh $(BUILD)-test $(JOBS)
+
+check: need-core
+	@python3 tools/check.py
+
+bench: need-core need-peers
+	@cmake -S . -B $(BUILD)-bench -G Ninja -DTANG_TESTS=OFF -DTANG_BENCH=ON -DTANG_UNITY=ON > /dev/null
+	@ninja -C $(BUILD)-bench -j $(JOBS)
+	@sh tools/bench.sh $(BUILD)-bench
+
+proofs: need-proofs
+	@$(MAKE) -C proofs check
+
+install: need-core
+	@cmake -S . -B $(BUILD) -G Ninja -DTANG_TESTS=OFF -DTANG_UNITY=ON > /dev/null
+	@ninja -C $(BUILD) -j $(JOBS) tang
+	@cmake --install $(BUILD)
+
+clean:
+	rm -rf $(BUILD) $(BUILD)-test $(BUILD)-bench .rooms
+
+need-core:   ; @sh tools/need.sh $(CORE)
+need-tests:  ; @sh tools/need.sh $(TESTS)
+need-peers:  ; @sh tools/need.sh $(PEERS)
+need-proofs: ; @sh tools/need.sh $(PROOFS)

@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+"""House rules that a program can check. Closing line: N passed, N failed."""
+import pathlib
+import re
+import subprocess
+import sys
+
+root = pathlib.Path(__file__).resolve().parent.parent
+files = [root / f for f in subprocess.run(["git", "ls-files"], cwd=root, capture_output=True, text=True).stdout.split()]
+files = [f for f in files if f.exists()]
+code = [f for f in files if f.suffix in (".cpp", ".hpp") and f.parts[len(root.parts)] in ("src", "include", "models", "formats", "cli", "capi", "engine")]
+compiler = [f for f in code if f.parts[len(root.parts)] == "src" and f.parts[len(root.parts) + 1] in ("rewrite", "schedule", "plan", "kernel", "lower", "emit")]
+problems = {}
+
+
+def rule(name):
+    def run(check):
+        problems[name] = list(check())
+        return check
+    return run
+
+
+def lines(f):
+    return f.read_text(errors="replace").split("\n")
+
+
+@rule("files of at most 500 lines (tables excepted)")
+def _():
+    for f in code:
+        n = len(lines(f))
+        if n > 500:
+            yield f"{f.relative_to(root)}: {n} lines"
+
+
+@rule("lines of at most 180 columns")
+def _():
+    for f in code:
+        for k, l in enumerate(lines(f), 1):
+            if len(l) > 180:
+                yield f"{f.relative_to(root)}:{k}: {len(l)} columns"
+
+
+@rule("a header says first what lives there")
+def _():
+    for f in code:
+        if f.suffix == ".hpp" and not lines(f)[0].startswith("// "):
+            yield str(f.relative_to(root))
+
+
+@rule("no code keyed on an operator's name")
+def _():
+    words = re.compile(r"attention|matmul|conv2d|layernorm|swiglu|\brope\b|rotary", re.I)
+    for f in compiler:
+        for k, l in enumerate(lines(f), 1):
+            bare = l.split("//")[0]
+            if words.search(bare):
+                yield f"{f.relative_to(root)}:{k}: {l.strip()}"
+
+
+@rule("no environment variables and no exit below cli/")
+def _():
+    for f in code:
+        if f.parts[len(root.parts)] == "cli":
+            continue
+        for k, l in enumerate(lines(f), 1):
+            if re.search(r"\bgetenv\s*\(|\bstd::exit\s*\(", l.split("//")[0]):
+                yield f"{f.relative_to(root)}:{k}: {l.strip()}"
+
+
+@rule("C++20 that every compiler here shares")
+def _():
+    banned = re.compile(r"#include <(format|ranges|source_location|expected|print|mdspan|stacktrace)>|std::bit_cast|std::jthread|std::visitor")
+    for f in code:
+        for k, l in enumerate(lines(f), 1):
+            if banned.search(l):
+                yield f"{f.relative_to(root)}:{k}: {l.strip()}"
+
+
+@rule("nothing unfinished")
+def _():
+    for f in code:
+        for k, l in enumerate(lines(f), 1):
+            if re.search(r"\b(TODO|FIXME|XXX|HACK)\b", l):
+                yield f"{f.relative_to(root)}:{k}: {l.strip()}"
+
+
+@rule("no machine paths or hosts")
+def _():
+    words = re.compile(r"/work/|/root/|\.internal\b|registry\.npmjs|deb\.debian\.org")
+    for f in files:
+        if f.suffix in (".md", ".cpp", ".hpp", ".cmake", ".txt", ".sh", ".py", ".v", ".tang", "") and f.name != "check.py":
+            for k, l in enumerate(lines(f), 1):
+                if words.search(l):
+                    yield f"{f.relative_to(root)}:{k}: {l.strip()[:120]}"
+
+
+failed = 0
+for name, found in problems.items():
+    print(("FAILED  " if found else "ok      ") + name)
+    for p in found[:20]:
+        print("        " + p)
+    failed += bool(found)
+print(f"{len(problems) - failed} passed, {failed} failed")
+sys.exit(failed > 0)
