@@ -220,7 +220,9 @@ void Model::statement(Statement& s) {
     case Statement::monoid: return monoid(s);
     case Statement::output: return output(s);
     case Statement::define: return exact ? line(s) : definition(s);
-    case Statement::store: return store(s);
+    case Statement::store:
+      if (exact) throw problem("T0701", s.where, "a store", {{"in the exact form it is a node like any other", s.where}}, "leave `exact` out");
+      return store(s);
     case Statement::recur: return exact ? recur_exact(s) : recur(s);
     case Statement::later: {
       Diagnostic d = problem("T0602", s.where, "`" + s.head.text + "` is not read yet", {{"this statement", s.where}}, "leave it out for now");

@@ -105,6 +105,9 @@ struct GraphPrinter {
       for (auto& t : list) t.second = -t.second;
     const bool least = f.c.is_constant() && f.c.value() == INT64_MAX;
     const bool strict = !least && !(f.c == Extent(0)) && spelling.extent(f.c + Extent(1)).size() < spelling.extent(f.c).size();
+    const bool bare = parts[1][0].empty() && parts[1][1].empty() && !(parts[0][0].empty() && parts[0][1].empty());
+    if (bare && !strict && f.c.is_constant() && f.c.value() < 0 && f.c.value() != INT64_MIN)  // 4 <= i
+      return magnitude(f.c.value()) + " <= " + form(0, parts[0][0], parts[0][1], axis, arg);
     const std::string left = form(0, parts[1][0], parts[1][1], axis, arg);
     const std::string right = form(strict ? f.c + Extent(1) : f.c, parts[0][0], parts[0][1], axis, arg);
     return left + (strict ? " < " : " <= ") + right;

@@ -74,6 +74,7 @@ void Model::recur(Statement& s) {
       try {
         if (b.kind == Statement::next) step.next(b, states, nexts, old, out.next);
         else if (b.kind == Statement::emit) step.emit(b, t, steps, emit_names, out.emits);
+        else if (b.kind == Statement::output) throw problem("T0501", b.where, "`output` does not belong into a recurrence", {{"here", b.where}}, "emit the value, and output it below the block");
         else if (b.kind != Statement::input) step.one(b);
       } catch (Diagnostic& d) {
         problems.push_back(std::move(d));

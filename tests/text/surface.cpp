@@ -203,6 +203,57 @@ TEST(Lines, a_masked_store_of_rows_solves_for_its_axis) {
   const std::string p = text::print(g);
   EXPECT_NE(p.find("rows[i0 - pos, i1]"), std::string::npos) << p;
 }
+TEST(SameGraph, grouped_attention_with_a_distance_bias_and_logsumexp) {
+  Builder b;
+  Extent n = b.symbol("n"), m = b.symbol("m");
+  Tensor q = b.input("q", {2, 4, n, 8}), k = b.input("k", {2, m, 8}), slope = b.param("slope", {2, 4});
+  auto [g, r, i] = axes<"g r i">();
+  auto [j, d] = axes<"j d">();
+  Scalar score = sum(d, q(g, r, i, d) * k(g, j, d)) + slope(g, r) * to_real(iota(j - i));
+  b.output(map({g, r, i}, logsumexp(j, masked(j - m <= i - n, score))), "lse");
+  check_same(b.graph(), R"(
+sym n, m
+input q[g: 2, r: 4, i: n, d: 8]
+input k[g, j: m, d]
+param slope[g, r]
+lse[g,r,i] = logsumexp[j] ((sum[d] q[g,r,i,d] * k[g,j,d]) + slope[g,r] * real(j - i) if j - m <= i - n)
+output lse
+)");
+}
+TEST(Lines, written_forms_read_print_and_read_back) {
+  for (const char* s : {R"(# Two nested recurrences: rows of a table, each scanned.
+sym n
+input x[n, r: 6, u: 4]
+input w[u, k: 4]
+recur outer over s: 6
+  state a[u: 4]
+  recur inner over t: n down
+    state h[u: 4] = a[u]
+    next h[u] = tanh(h[u] + x[t, s, u] + sum[k] w[u,k] * a[k])
+    emit y[t, u] = h[u]
+  m[u] = max[q: 4] (h[q] if q <= u)
+  next a[u] = m[u] + real(iota s)
+  emit z[2*s + 1, u] = a[u]
+output a, z
+)", R"(input x[i: 8, c: 4]
+state cache[32, d: 4]
+input pos : index
+y[i] = let (v, at) = fold argmax[c] (x[i,c], iota c), w = v * 2 in select(at == MAX, 0, w)
+z[i] = logsumexp[c] x[i,c]
+n[i] = count[c] (x[i,c] > 0)
+some[i] = any[c] (c <= i and x[i,c] == 0)
+e[i] = x[(iota i) * 3 % 8, 0]
+b[i,c] = x[i,c] if not (i <= c or i == 3) else -1
+output y, z, n, some, e, b
+)"}) {
+    const text::Reading r = text::read(s, "t");
+    ASSERT_TRUE(r.graph.has_value()) << text::render(r.problems, s, "t");
+    const std::string p = text::print(*r.graph);
+    const Graph again = text::parse(p, "printed.tang");
+    EXPECT_EQ(hash(again), hash(*r.graph)) << p;
+    EXPECT_EQ(text::print(again), p);
+  }
+}
 TEST(Examples, parse_without_a_word_and_say_what_they_are) {
   const auto files = tests::files_in("examples", ".tang");
   ASSERT_GE(files.size(), 5u);
