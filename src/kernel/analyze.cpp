@@ -56,7 +56,8 @@ void collect(const Kernel& k, const Block& b, Facts f, int limit, std::vector<Us
       define_loop(g, v, begin, end, step);
       collect(k, body, g, limit, out);
     };
-    std::visit(Match{[&](const Let& x) { define_let(f, x, k); }, [&](const Loop& x) { inside(x.var, x.begin, x.end, x.step, x.body); },
+    std::visit(Match{[&](const Let& x) { define_let(f, x, k); },
+                     [&](const Loop& x) { inside(x.var, x.begin, x.end, x.step, x.body); },
                      [&](const If& x) { collect(k, x.then, f, limit, out); },
                      [&](const Pipeline& x) {
                        if (x.segments.empty()) return;
@@ -85,7 +86,9 @@ int contiguous_axis(const Kernel& k, const Ref& r, const std::vector<TileAxis>& 
     if (axes[x].extent > 1 && coefficient(*a, axes[x].var) == 1) return int(x);
   return -1;
 }
-int vector_width(const Kernel& k, const Ref& r, const std::vector<TileAxis>& axes, int axis, const Facts& known, int limit) {
+
+int vector_width(const Kernel& k, const Ref& r, const std::vector<TileAxis>& axes, int axis,
+                 const Facts& known, int limit) {
   const auto a = address(k, r);
   if (!a || axis < 0 || coefficient(*a, axes[size_t(axis)].var) != 1) return 1;
   Facts f = known;

@@ -3,8 +3,7 @@
 #include <algorithm>
 
 #include "tang/base/match.hpp"
-#include "tang/kernel/disjoint.hpp"
-#include "tang/kernel/print.hpp"
+#include "tang/kernel/accesses.hpp"
 
 namespace tang::kernel {
 
@@ -12,21 +11,15 @@ namespace {
 using expr::Op;
 using expr::Term;
 
-struct Touch {  // of a global that is written
-  int memory;
-  bool writes;
-  Place place;
-  std::string text;
-};
-
-class Checker {
+class Checker : Accesses {
  public:
-  explicit Checker(const Kernel& k) : k_(k), text_(k, Naming::own) {}
+  using Accesses::Accesses;
   std::vector<std::string> run() {
     memories();
     Facts f;
     for (auto& g : k_.grid) {
-      if (g.step < 1 || g.extent < 0) return say("a grid axis with a step below 1 or a negative extent"), out_;
+      if (g.step < 1 || g.extent < 0)
+        return say("a grid axis with a step below 1 or a negative extent"), out_;
       if (!define(f, g.var)) continue;
       f.define(g.var, 0, std::max<int64_t>(0, (g.extent - 1) / g.step * g.step), {g.step, 0});
     }
@@ -37,140 +30,6 @@ class Checker {
   }
 
  private:
-  // ---- messages ----
-  void say(const std::string& what) {
-    const std::string line = where_ ? what + ", in: " + text_.head(*where_) : what;
-    if (std::find(out_.begin(), out_.end(), line) == out_.end()) out_.push_back(line);
-  }
-  bool valid(int m) const { return m >= 0 && size_t(m) < k_.memories.size(); }
-  const Memory& memory(int m) const { return k_.memories[size_t(m)]; }
-
-  // ---- memories ----
-  void memories() {
-    std::set<std::string> names;
-    bool tiles = false;
-    for (auto& m : k_.memories) {
-      if (!names.insert(m.name).second) say("two memories are called " + m.name);
-      if (m.home != Home::global) tiles = true;
-      else if (tiles) say("the global " + m.name + " comes after a tile");
-      if (m.strides.size() != m.shape.size())
-        say(m.name + " has " + std::to_string(m.strides.size()) + " strides for its rank");
-    }
-    std::set<std::string> vars;
-    for (auto& v : k_.vars)
-      if (!vars.insert(v).second) say("two variables are called " + v);
-  }
-  static bool injective(const Memory& m) {
-    std::vector<std::pair<int64_t, int64_t>> modes;  // stride, extent
-    for (size_t d = 0; d < m.shape.size(); ++d)
-      if (m.shape[d] > 1) modes.emplace_back(m.strides[d], m.shape[d]);
-    std::sort(modes.begin(), modes.end());
-    int64_t span = 0;
-    for (auto& [stride, extent] : modes) {
-      if (stride <= span) return false;
-      span += stride * (extent - 1);
-    }
-    return true;
-  }
-
-  // ---- variables and references ----
-  bool define(const Facts& f, Var v) {
-    if (v < 0 || size_t(v) >= k_.vars.size()) return say("a variable that the kernel does not have"), false;
-    if (f.defined(v)) return say(text_.var(v) + " is defined twice"), false;
-    return true;
-  }
-  void uses(const Affine& a, const Facts& f) {
-    for (auto& t : a.terms)
-      if (!f.defined(t.first)) say(text_.var(t.first) + " is used where it has no value");
-  }
-  // The value of operand n is a variable of its own, so that bounds on it can be used.
-  Var operand(int n) const { return Var(k_.vars.size()) + n; }
-  Affine with_operands(const Coordinate& c) const {
-    Affine a = c.affine;
-    for (auto& [r, k] : c.refs) a = a + variable(operand(r), k);
-    return a;
-  }
-  void coordinate(const Coordinate& c, const Facts& f, const Body* body, size_t earlier) {
-    uses(c.affine, f);
-    for (auto& [r, k] : c.refs) {
-      if (!body || r < 0 || size_t(r) >= earlier) say("a coordinate reads operand " + std::to_string(r) + ", which is not an earlier one");
-      else if (valid(body->refs[size_t(r)].memory) && type_of(memory(body->refs[size_t(r)].memory).format) == Type::real)
-        say("a coordinate reads the real " + text_.ref(body->refs[size_t(r)], body));
-    }
-  }
-  void form(const Ref& r, const Facts& f, const Body* body, size_t earlier) {
-    if (!valid(r.memory)) return say("a reference to a memory that the kernel does not have");
-    if (r.index.size() != memory(r.memory).shape.size())
-      say(text_.ref(r, body) + " has " + std::to_string(r.index.size()) + " coordinates for rank " +
-          std::to_string(memory(r.memory).shape.size()));
-    for (auto& c : r.index) coordinate(c, f, body, earlier);
-  }
-  void inside(const Ref& r, const std::vector<Facts>& known, const Body* body, const char* verb) {
-    if (!valid(r.memory) || r.index.size() != memory(r.memory).shape.size()) return;
-    for (size_t d = 0; d < r.index.size(); ++d) {
-      const Affine x = with_operands(r.index[d]);
-      const int64_t extent = memory(r.memory).shape[d];
-      bool low = true, high = true;
-      for (auto& f : known) {
-        low = low && (f.proves(x) || f.impossible());
-        high = high && (f.proves(constant(extent - 1) - x) || f.impossible());
-      }
-      if (!low) say(verb + text_.ref(r, body) + ": coordinate " + std::to_string(d) + " is not provably at least 0");
-      if (!high) say(verb + text_.ref(r, body) + ": coordinate " + std::to_string(d) + " is not provably below " + std::to_string(extent));
-    }
-  }
-  void reads(const Ref& r, const std::vector<Facts>& known, const Body* body, const std::set<int>& written) {
-    if (!valid(r.memory)) return;
-    const Memory& m = memory(r.memory);
-    if (m.home == Home::global && m.access == Access::write) say("reads " + text_.ref(r, body) + ", which is write-only");
-    if (m.home != Home::global && !written.count(r.memory)) say("reads " + text_.ref(r, body) + ", which may not have been written");
-    if (!r.checked) inside(r, known, body, "reads ");
-    touch(r, false, known, body);
-  }
-  void writes(const Ref& r, const std::vector<Facts>& known, const Body* body, std::set<int>& written) {
-    if (!valid(r.memory)) return;
-    const Memory& m = memory(r.memory);
-    if (m.home == Home::global && m.access == Access::read) say("writes " + text_.ref(r, body) + ", which is read-only");
-    inside(r, known, body, "writes ");
-    written.insert(r.memory);
-    touch(r, true, known, body);
-  }
-  void touch(const Ref& r, bool write, const std::vector<Facts>& known, const Body* body) {
-    const Memory& m = memory(r.memory);
-    if (m.home != Home::global || m.access == Access::read || r.index.size() != m.shape.size()) return;
-    const auto index = place(r);
-    if (index) touches_.push_back({r.memory, write, {*index, known}, (write ? "writes " : "reads ") + text_.ref(r, body)});
-  }
-  // What tells elements apart: coordinates, or the address where several coordinates share one. Nothing for a gather,
-  // which is left to the simulator.
-  std::optional<std::vector<Affine>> place(const Ref& r) const {
-    std::vector<Affine> index;
-    Affine address;
-    for (size_t d = 0; d < r.index.size(); ++d) {
-      if (!r.index[d].refs.empty()) return {};
-      index.push_back(r.index[d].affine);
-      address = address + memory(r.memory).strides[d] * r.index[d].affine;
-    }
-    return injective(memory(r.memory)) ? index : std::vector<Affine>{address};
-  }
-  // Two points of one statement write different elements.
-  void one_point_each(const Ref& r, const std::vector<TileAxis>& axes, const Facts& outer, const std::vector<Facts>& known,
-                      const Body* body) {
-    if (!valid(r.memory) || r.index.size() != memory(r.memory).shape.size()) return;
-    const auto index = place(r);
-    if (!index) return;
-    const Place p{*index, known};
-    std::vector<Separator> by;
-    std::set<Var> shared;
-    for (auto& a : axes)
-      if (a.extent > 1) by.push_back({a.var, 1});
-    for (Var v = 0; v < Var(k_.vars.size()); ++v)
-      if (outer.defined(v)) shared.insert(v);
-    for (Var v : unseparated(p, p, by, shared, copy()))
-      say("writes " + text_.ref(r, body) + " at several values of " + text_.var(v));
-  }
-  int copy() const { return int(2 * k_.vars.size()) + 4096; }
-
   // ---- statements ----
   void axes(const std::vector<TileAxis>& a, Facts& f) {
     for (auto& x : a) {
@@ -200,13 +59,18 @@ class Checker {
     if (b.when && (*k_.pool)[*b.when].type != Type::boolean) say("`when` is not boolean");
     for (Id id : schedule(*k_.pool, roots)) {
       const Term& t = (*k_.pool)[id];
-      if (t.op == Op::var || t.op == Op::only || t.op == Op::or_else) say(std::string("a body holds `") + row(t.op).name + "`");
+      if (t.op == Op::var || t.op == Op::only || t.op == Op::or_else)
+        say(std::string("a body holds `") + row(t.op).name + "`");
       if (t.op == Op::arg) {
-        if (t.whole < 0 || size_t(t.whole) >= b.refs.size()) say("a body reads operand " + std::to_string(t.whole) + ", which it does not have");
-        else if (valid(b.refs[size_t(t.whole)].memory) && type_of(memory(b.refs[size_t(t.whole)].memory).format) != t.type)
-          say("a body takes " + text_.ref(b.refs[size_t(t.whole)], &b) + " for a value of type " + name(t.type));
+        if (t.whole < 0 || size_t(t.whole) >= b.refs.size())
+          say("a body reads operand " + std::to_string(t.whole) + ", which it does not have");
+        else if (valid(b.refs[size_t(t.whole)].memory) &&
+                 type_of(memory(b.refs[size_t(t.whole)].memory).format) != t.type)
+          say("a body takes " + text_.ref(b.refs[size_t(t.whole)], &b) + " for a value of type " +
+              name(t.type));
       }
-      if (t.op == Op::coord && (t.type != Type::index || !f.defined(Var(t.whole)))) say("a body reads a coordinate that has no value");
+      if (t.op == Op::coord && (t.type != Type::index || !f.defined(Var(t.whole))))
+        say("a body reads a coordinate that has no value");
       if (t.op == Op::holds && (t.type != Type::boolean || t.whole < 0 || size_t(t.whole) >= b.guards.size()))
         say("a body reads a guard that it does not have");
     }
@@ -218,7 +82,8 @@ class Checker {
   void typed(const std::vector<Ref>& dst, const std::vector<Id>& values, const Body* b) {
     for (size_t d = 0; d < dst.size() && d < values.size(); ++d)
       if (valid(dst[d].memory) && type_of(memory(dst[d].memory).format) != (*k_.pool)[values[d]].type)
-        say("stores a value of type " + std::string(name((*k_.pool)[values[d]].type)) + " in " + text_.ref(dst[d], b));
+        say("stores a value of type " + std::string(name((*k_.pool)[values[d]].type)) + " in " +
+            text_.ref(dst[d], b));
   }
   // What is known at a live point: all of the bounds, and one of `any`.
   std::vector<Facts> live(const Facts& f, const Bounds& all, const std::vector<Bounds>& any) const {
@@ -247,9 +112,12 @@ class Checker {
         for (size_t x = 0; x < d.index.size(); ++x) {
           same = same && d.index[x].affine == r.index[x].affine && d.index[x].refs == r.index[x].refs;
           const Affine delta = d.index[x].affine - r.index[x].affine;
-          apart = apart || (d.index[x].refs.empty() && r.index[x].refs.empty() && delta.terms.empty() && delta.c != 0 && !own(d.index[x].affine));
+          apart = apart || (d.index[x].refs.empty() && r.index[x].refs.empty() && delta.terms.empty() &&
+                            delta.c != 0 && !own(d.index[x].affine));
         }
-        if (!same && !apart) say("reads " + text_.ref(r, &b) + " while writing " + text_.ref(d, &b) + ": the order of points would show");
+        if (!same && !apart)
+          say("reads " + text_.ref(r, &b) + " while writing " + text_.ref(d, &b) +
+              ": the order of points would show");
       }
   }
   void check_apply(const Apply& x, const Facts& outer, std::set<int>& written, bool full) {
@@ -260,7 +128,8 @@ class Checker {
     bounds({x.bounds}, f, &x.body);
     bounds(x.partial, f, &x.body);
     if (x.body.values.size() != x.dst.size()) say("an apply needs one value a destination");
-    if (!x.fill.empty() && x.fill.size() != x.dst.size()) say("an apply needs one fill a destination, or none");
+    if (!x.fill.empty() && x.fill.size() != x.dst.size())
+      say("an apply needs one fill a destination, or none");
     if (x.vector < -1 || x.vector >= int(x.axes.size())) say("the vector axis does not exist");
     for (auto& d : x.dst) form(d, f, &x.body, x.body.refs.size());
     typed(x.dst, x.body.values, &x.body);
@@ -268,7 +137,8 @@ class Checker {
     for (auto& r : x.body.refs) reads(r, known, &x.body, written);
     for (size_t d = 0; d < x.dst.size(); ++d) {
       const bool filled = d < x.fill.size() && x.fill[d];
-      if (filled && valid(x.dst[d].memory) && x.fill[d]->type != type_of(memory(x.dst[d].memory).format)) say("a fill of another type");
+      if (filled && valid(x.dst[d].memory) && x.fill[d]->type != type_of(memory(x.dst[d].memory).format))
+        say("a fill of another type");
       const auto& where = filled ? std::vector<Facts>{f} : known;
       writes(x.dst[d], where, &x.body, written);
       one_point_each(x.dst[d], x.axes, outer, where, &x.body);
@@ -289,23 +159,28 @@ class Checker {
     const size_t n = x.dst.size();
     if (x.body.values.size() != n || x.identity.size() != n || x.combine.size() != n)
       say("a fold needs one value, identity and combine a destination");
-    if (x.vector < -1 || x.vector >= int(x.kept.size() + x.folded.size())) say("the vector axis does not exist");
+    if (x.vector < -1 || x.vector >= int(x.kept.size() + x.folded.size()))
+      say("the vector axis does not exist");
     if (x.ways < 1) say("a fold needs at least one accumulator");
     for (auto& d : x.dst) form(d, kept, &x.body, x.body.refs.size());
     typed(x.dst, x.body.values, &x.body);
     typed(x.dst, x.combine, &x.body);
     for (size_t d = 0; d < n && d < x.identity.size(); ++d)
-      if (valid(x.dst[d].memory) && x.identity[d].type != type_of(memory(x.dst[d].memory).format)) say("an identity of another type");
+      if (valid(x.dst[d].memory) && x.identity[d].type != type_of(memory(x.dst[d].memory).format))
+        say("an identity of another type");
     for (Id id : schedule(*k_.pool, x.combine)) {
       const Term& t = (*k_.pool)[id];
-      if (t.op == Op::var && (t.whole < 0 || size_t(t.whole) >= 2 * n || size_t(t.whole / 2) >= x.combine.size() ||
-                              t.type != (*k_.pool)[x.combine[size_t(t.whole / 2)]].type))
+      if (t.op == Op::var &&
+          (t.whole < 0 || size_t(t.whole) >= 2 * n || size_t(t.whole / 2) >= x.combine.size() ||
+           t.type != (*k_.pool)[x.combine[size_t(t.whole / 2)]].type))
         say("a combine reads a component that it does not have");
-      else if (t.op != Op::var && t.op != Op::literal && !t.arity()) say("a combine reads more than its components");
+      else if (t.op != Op::var && t.op != Op::literal && !t.arity())
+        say("a combine reads more than its components");
     }
     Bounds all = x.bounds;
     all.insert(all.end(), x.limits.begin(), x.limits.end());
-    const auto known = live(f, all, full ? std::vector<Bounds>{} : x.partial), points = live(kept, x.bounds, {});
+    const auto known = live(f, all, full ? std::vector<Bounds>{} : x.partial),
+               points = live(kept, x.bounds, {});
     for (auto& r : x.body.refs) reads(r, known, &x.body, written);
     for (auto& d : x.dst) {
       if (x.accumulate) reads(d, points, &x.body, written);
@@ -330,7 +205,8 @@ class Checker {
     axes(x.k, f);
     auto operand_of = [&](const Ref& r, const std::vector<TileAxis>& none) {
       form(r, f, nullptr, 0);
-      if (valid(r.memory) && type_of(memory(r.memory).format) != Type::real) say("contracts " + text_.ref(r) + ", which is not real");
+      if (valid(r.memory) && type_of(memory(r.memory).format) != Type::real)
+        say("contracts " + text_.ref(r) + ", which is not real");
       for (auto& c : r.index)
         for (auto& t : c.affine.terms)
           for (auto& a : none)
@@ -344,16 +220,20 @@ class Checker {
       for (const Ref* r : {&x.dst, &x.b}) {
         if (!valid(r->memory) || r->index.size() != memory(r->memory).shape.size()) continue;
         Affine at;
-        for (size_t d = 0; d < r->index.size(); ++d) at = at + memory(r->memory).strides[d] * r->index[d].affine;
-        const auto it = std::find_if(at.terms.begin(), at.terms.end(), [&](auto& t) { return t.first == x.n.back().var; });
-        if (it == at.terms.end() || it->second != 1) say(text_.ref(*r) + " is not contiguous in " + text_.var(x.n.back().var));
+        for (size_t d = 0; d < r->index.size(); ++d)
+          at = at + memory(r->memory).strides[d] * r->index[d].affine;
+        const auto it = std::find_if(at.terms.begin(), at.terms.end(),
+                                     [&](auto& t) { return t.first == x.n.back().var; });
+        if (it == at.terms.end() || it->second != 1)
+          say(text_.ref(*r) + " is not contiguous in " + text_.var(x.n.back().var));
       }
     for (auto* e : {&x.m_end, &x.n_end, &x.k_end})
       if (*e) uses(**e, outer);
     auto ends = [&](Facts& g, const std::optional<Affine>& e, const std::vector<TileAxis>& over) {
       if (e) g.assume(*e - flat(over) - constant(1));
     };
-    auto operand_reads = [&](const Ref& r, const std::optional<Affine>& end, const std::vector<TileAxis>& over) {
+    auto operand_reads = [&](const Ref& r, const std::optional<Affine>& end,
+                             const std::vector<TileAxis>& over) {
       Facts g = f;
       if (valid(r.memory) && memory(r.memory).home == Home::global) ends(g, end, over), ends(g, x.k_end, x.k);
       reads(r, {g}, nullptr, written);
@@ -368,23 +248,27 @@ class Checker {
     std::vector<TileAxis> points = x.m;
     points.insert(points.end(), x.n.begin(), x.n.end());
     one_point_each(x.dst, points, outer, {stored}, nullptr);
-    if (x.dst.memory == x.a.memory || x.dst.memory == x.b.memory) say("contracts " + text_.ref(x.dst) + " into itself");
+    if (x.dst.memory == x.a.memory || x.dst.memory == x.b.memory)
+      say("contracts " + text_.ref(x.dst) + " into itself");
   }
   void check_let(const Let& x, Facts& f, const std::set<int>& written) {
     for (auto& o : x.operands) uses(o, f);
     if (x.kind == Let::load) {
       form(x.ref, f, nullptr, 0);
       reads(x.ref, {f}, nullptr, written);
-      if (valid(x.ref.memory) && type_of(memory(x.ref.memory).format) == Type::real) say("a Let loads a real");
-    } else if (x.operands.empty() || ((x.kind == Let::affine || x.kind == Let::floor_div) && x.operands.size() != 1)) {
+      if (valid(x.ref.memory) && type_of(memory(x.ref.memory).format) == Type::real)
+        say("a Let loads a real");
+    } else if (x.operands.empty() ||
+               ((x.kind == Let::affine || x.kind == Let::floor_div) && x.operands.size() != 1)) {
       return say("a Let with the wrong number of operands");
     }
     if (x.kind == Let::floor_div && x.divisor < 1) return say("a Let divides by less than 1");
     if (define(f, x.var)) define_let(f, x, k_);
   }
   // The body once; what it writes stays written where the loop is known to run.
-  void loop(Var v, const Affine& begin, const Affine& end, int64_t step, const std::vector<const Block*>& bodies, const Facts& outer,
-            std::set<int>& written, bool full, bool runs) {
+  void loop(Var v, const Affine& begin, const Affine& end, int64_t step,
+            const std::vector<const Block*>& bodies, const Facts& outer, std::set<int>& written, bool full,
+            bool runs) {
     Facts f = outer;
     if (!define(f, v)) return;
     define_loop(f, v, begin, end, step);
@@ -442,7 +326,8 @@ class Checker {
                          if (x.step < 1) return say("a loop with a step below 1");
                          uses(x.begin, f);
                          uses(x.end, f);
-                         loop(x.var, x.begin, x.end, x.step, {&x.body}, f, written, full, f.proves(x.end - x.begin - constant(1)));
+                         loop(x.var, x.begin, x.end, x.step, {&x.body}, f, written, full,
+                              f.proves(x.end - x.begin - constant(1)));
                        },
                        [&](const If& x) {
                          Facts inside_it = f;
@@ -454,33 +339,15 @@ class Checker {
                          block(x.then, inside_it, w, full);
                        },
                        [&](const Pipeline& x) {
-                         if (full || has_pipeline(x.operands) || has_pipeline(x.body)) say("a pipeline inside a pipeline");
-                         else check_pipeline(x, f, written);
+                         if (full || has_pipeline(x.operands) || has_pipeline(x.body))
+                           say("a pipeline inside a pipeline");
+                         else
+                           check_pipeline(x, f, written);
                        }},
                  s.node);
     }
     where_ = outer;
   }
-  // ---- the grid ----
-  void races() {
-    where_ = nullptr;
-    std::vector<Separator> by;
-    for (auto& g : k_.grid)
-      if (g.extent > g.step) by.push_back({g.var, g.step});
-    for (size_t a = 0; a < touches_.size(); ++a)
-      for (size_t b = a; b < touches_.size(); ++b) {
-        const Touch &x = touches_[a], &y = touches_[b];
-        if (x.memory != y.memory || (!x.writes && !y.writes)) continue;
-        for (Var v : unseparated(x.place, y.place, by, {}, copy()))
-          say("two workgroups that differ in " + text_.var(v) + " may touch one element: one " + x.text + ", one " + y.text);
-      }
-  }
-
-  const Kernel& k_;
-  Text text_;
-  const Stmt* where_ = nullptr;
-  std::vector<Touch> touches_;
-  std::vector<std::string> out_;
 };
 }  // namespace
 

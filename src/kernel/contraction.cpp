@@ -19,9 +19,10 @@ int64_t points(const std::vector<TileAxis>& a) {
 }  // namespace
 
 Contraction::Contraction(const Kernel& k, int statement, const Stmt& s, const Contract& x)
-    : kernel_(k), statement_(statement), stmt_(s), node_(x), m_(points(x.m)), n_(points(x.n)), k_(points(x.k)),
-      a_(k, statement, s, joined(x.m, x.k), {}, nullptr), b_(k, statement, s, joined(x.k, x.n), {}, nullptr),
-      d_(k, statement, s, joined(x.m, x.n), {}, nullptr), ra_(a_.add(x.a)), rb_(b_.add(x.b)), rd_(d_.add(x.dst)) {}
+    : kernel_(k), statement_(statement), stmt_(s), node_(x), m_(points(x.m)), n_(points(x.n)),
+      k_(points(x.k)), a_(k, statement, s, joined(x.m, x.k), {}, nullptr),
+      b_(k, statement, s, joined(x.k, x.n), {}, nullptr), d_(k, statement, s, joined(x.m, x.n), {}, nullptr),
+      ra_(a_.add(x.a)), rb_(b_.add(x.b)), rd_(d_.add(x.dst)) {}
 
 int64_t Contraction::limit(const std::optional<Affine>& end, int64_t all, const int64_t* vars) const {
   if (!end) return all;
@@ -29,8 +30,9 @@ int64_t Contraction::limit(const std::optional<Affine>& end, int64_t all, const 
   for (auto& [x, k] : end->terms) v += k * vars[x];
   return std::clamp<int64_t>(v, 0, all);
 }
-void Contraction::gather(Points& p, int ref, int64_t rows, int64_t columns, int64_t live_rows, int64_t live_columns,
-                         bool probes, std::vector<double>& out) {
+
+void Contraction::gather(Points& p, int ref, int64_t rows, int64_t columns, int64_t live_rows,
+                         int64_t live_columns, bool probes, std::vector<double>& out) {
   out.assign(size_t(rows * columns), 0.0);
   Reg r;
   for (int64_t from = 0; from < rows * columns; from += width) {
@@ -52,14 +54,15 @@ void Contraction::check_tail(Machine& m, int64_t rows, int64_t terms, int64_t co
       for (int64_t j = 0; j < columns; ++j)
         if (!(dense_a_[size_t(i * k_ + t)] * dense_b_[size_t(t * n_ + j)] == 0)) {
           m.report(Fault::tail, statement_, node_.dst.memory, [&] {
-            return "term " + std::to_string(t) + " of row " + std::to_string(i) + ", column " + std::to_string(j) +
-                   " is not 0, in: " + Text(kernel_, Naming::own).head(stmt_);
+            return "term " + std::to_string(t) + " of row " + std::to_string(i) + ", column " +
+                   std::to_string(j) + " is not 0, in: " + Text(kernel_, Naming::own).head(stmt_);
           });
           return;
         }
 }
 void Contraction::run(Machine& m, const int64_t* vars) {
-  const int64_t rows = limit(node_.m_end, m_, vars), columns = limit(node_.n_end, n_, vars), terms = limit(node_.k_end, k_, vars);
+  const int64_t rows = limit(node_.m_end, m_, vars), columns = limit(node_.n_end, n_, vars),
+                terms = limit(node_.k_end, k_, vars);
   m.steps += m_ * n_ * k_;
   for (Points* p : {&a_, &b_, &d_}) p->start(m, vars);
   if (rows == 0 || columns == 0) return;
@@ -72,7 +75,8 @@ void Contraction::run(Machine& m, const int64_t* vars) {
   else dense_d_.assign(size_t(m_ * n_), 0.0);
   if (!a_global && !b_global) check_tail(m, rows, k_, columns, terms);
   // Registers hold a block of the accumulator: an operand is read again for every block of the other side.
-  const int64_t wide = std::max<int64_t>(1, int64_t(node_.vectors) * m.options.lanes), tall = std::max(1, node_.rows);
+  const int64_t wide = std::max<int64_t>(1, int64_t(node_.vectors) * m.options.lanes),
+                tall = std::max(1, node_.rows);
   m.count_loads(node_.a.memory, rows * k_ * (ceil_div(columns, wide) - 1));
   m.count_loads(node_.b.memory, columns * k_ * (ceil_div(rows, tall) - 1));
   const Format round = m.round;

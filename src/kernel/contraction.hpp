@@ -11,19 +11,19 @@ class Contraction {
 
  private:
   // The operand over two flat axes, `live` points only; others are 0, and must lie inside when it `probes`.
-  void gather(Points& p, int ref, int64_t rows, int64_t columns, int64_t live_rows, int64_t live_columns, bool probes,
-              std::vector<double>& out);
-  int64_t limit(const std::optional<Affine>& end, int64_t all, const int64_t* vars) const;
-  void check_tail(Machine& m, int64_t rows, int64_t terms, int64_t columns, int64_t from);
+   void gather(Points& p, int ref, int64_t rows, int64_t columns, int64_t live_rows, int64_t live_columns,
+               bool probes, std::vector<double>& out);
+   int64_t limit(const std::optional<Affine>& end, int64_t all, const int64_t* vars) const;
+   void check_tail(Machine& m, int64_t rows, int64_t terms, int64_t columns, int64_t from);
 
-  const Kernel& kernel_;
-  const int statement_;
-  const Stmt& stmt_;
-  const Contract& node_;
-  int64_t m_ = 1, n_ = 1, k_ = 1;
-  Points a_, b_, d_;
-  int ra_, rb_, rd_;
-  std::vector<double> dense_a_, dense_b_, dense_d_;  // [m, k], [k, n], [m, n]
+   const Kernel& kernel_;
+   const int statement_;
+   const Stmt& stmt_;
+   const Contract& node_;
+   int64_t m_ = 1, n_ = 1, k_ = 1;
+   Points a_, b_, d_;
+   int ra_, rb_, rd_;
+   std::vector<double> dense_a_, dense_b_, dense_d_; // [m, k], [k, n], [m, n]
 };
 
 }  // namespace tang::kernel

@@ -5,9 +5,10 @@
 namespace tang::kernel {
 
 namespace {
-// Where x is larger in one state by at least its step, some coordinate differs: proved for one sign of the difference.
-bool differs(const Place& a, const Place& b, const Facts& fa, const Facts& fb, const Separator& x, bool second_larger,
-             const std::set<Var>& shared, int offset) {
+// Where x is larger in one state by at least its step, some coordinate differs: proved for one sign of the
+// difference.
+bool differs(const Place& a, const Place& b, const Facts& fa, const Facts& fb, const Separator& x,
+             bool second_larger, const std::set<Var>& shared, int offset) {
   Facts both = fa.beside(fb, shared, offset);
   const Affine gap = variable(x.var + offset) - variable(x.var);
   both.assume((second_larger ? 1 : -1) * gap - constant(x.step));
@@ -20,8 +21,8 @@ bool differs(const Place& a, const Place& b, const Facts& fa, const Facts& fb, c
 }
 }  // namespace
 
-std::vector<Var> unseparated(const Place& a, const Place& b, const std::vector<Separator>& by, const std::set<Var>& shared,
-                             int offset) {
+std::vector<Var> unseparated(const Place& a, const Place& b, const std::vector<Separator>& by,
+                             const std::set<Var>& shared, int offset) {
   std::vector<Separator> left = by;
   std::set<Var> equal = shared;  // grows: coordinates that are equal force these to be equal
   for (bool moved = true; moved && !left.empty();) {

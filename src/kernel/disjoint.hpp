@@ -13,9 +13,10 @@ struct Place {
   std::vector<Affine> index;
   std::vector<Facts> known;
 };
-// The separators by which two touches of one element may still differ; empty: states that differ in any separator touch
-// different elements. Variables of `shared` are equal in both states.
-std::vector<Var> unseparated(const Place& a, const Place& b, const std::vector<Separator>& by, const std::set<Var>& shared,
-                             int offset);
+
+// The separators by which two touches of one element may still differ; empty: states that differ in any
+// separator touch different elements. Variables of `shared` are equal in both states.
+std::vector<Var> unseparated(const Place& a, const Place& b, const std::vector<Separator>& by,
+                             const std::set<Var>& shared, int offset);
 
 }  // namespace tang::kernel

@@ -21,8 +21,9 @@ std::optional<Affine> mixed(int64_t a, const Affine& x, int64_t b, const Affine&
   out.c = *c;
   size_t i = 0, j = 0;
   while (i < x.terms.size() || j < y.terms.size()) {
-    const Var v = j == y.terms.size() || (i < x.terms.size() && x.terms[i].first < y.terms[j].first) ? x.terms[i].first
-                                                                                                  : y.terms[j].first;
+    const Var v = j == y.terms.size() || (i < x.terms.size() && x.terms[i].first < y.terms[j].first)
+                      ? x.terms[i].first
+                      : y.terms[j].first;
     const int64_t p = i < x.terms.size() && x.terms[i].first == v ? x.terms[i++].second : 0;
     const int64_t q = j < y.terms.size() && y.terms[j].first == v ? y.terms[j++].second : 0;
     const Bound k = sum(a, p, b, q);
@@ -90,7 +91,9 @@ bool Facts::multiple(const Affine& e, int64_t of) const {
   const Residue r = residue(e);
   return of == 1 || (r.by % of == 0 && r.rest % of == 0);
 }
-// Eliminates variables, the latest defined first: by the end of its box, by an assumption that bounds it, or by cases.
+
+// Eliminates variables, the latest defined first: by the end of its box, by an assumption that bounds it, or
+// by cases.
 bool Facts::prove(Affine e, int depth, int& budget) const {
   if (--budget < 0) return false;
   normalise(e);
@@ -116,7 +119,8 @@ bool Facts::prove(Affine e, int depth, int& budget) const {
     bool all = true;
     for (auto& value : it->second) {
       Affine gone = e;
-      gone.terms.erase(std::find_if(gone.terms.begin(), gone.terms.end(), [&](auto& t) { return t.first == v; }));
+      gone.terms.erase(
+          std::find_if(gone.terms.begin(), gone.terms.end(), [&](auto& t) { return t.first == v; }));
       const auto in = mixed(1, gone, k, value);
       all = all && in && prove(*in, depth - 1, budget);
     }
@@ -129,7 +133,7 @@ bool Facts::prove(Affine e, int depth, int& budget) const {
   return rest && prove(*rest, depth - 1, budget);
 }
 bool Facts::proves(const Affine& e) const {
-  for (int depth : {1, 2, 3, 4, 6, 9}) {  // short proofs first: a wrong turn deep down would use up the budget
+  for (int depth : {1, 2, 3, 4, 6, 9}) { // short proofs first: a wrong turn deep down would use up the budget
     int budget = 2000;
     if (prove(e, depth, budget)) return true;
   }
@@ -213,7 +217,8 @@ void define_let(Facts& f, const Let& x, const Kernel& k) {
   }
   const Affine self = variable(x.var);
   if (x.kind == Let::floor_div) {
-    f.define(x.var, low ? Bound(floor_div(*low, x.divisor)) : low, high ? Bound(floor_div(*high, x.divisor)) : high);
+    f.define(x.var, low ? Bound(floor_div(*low, x.divisor)) : low,
+             high ? Bound(floor_div(*high, x.divisor)) : high);
     f.assume(x.operands[0] - x.divisor * self);
     f.assume(x.divisor * self - x.operands[0] + constant(x.divisor - 1));
     return;

@@ -1,4 +1,5 @@
-// What is known about integer variables at a place of a kernel, and proofs that an affine form is never negative.
+// What is known about integer variables at a place of a kernel, and proofs that an affine form is never
+// negative.
 #pragma once
 #include <map>
 #include <set>

@@ -1,4 +1,5 @@
-// Fragments: which element of a matrix tile each register of each lane holds. Rows of data; a lane map is a layout.
+// Fragments: which element of a matrix tile each register of each lane holds. Rows of data; a lane map is a
+// layout.
 #pragma once
 #include "tang/kernel/layout.hpp"
 
@@ -29,7 +30,8 @@ struct Cast {
 };
 Cast is_cast(const Fragment& d, int column, const Fragment& operand);
 
-// The 128-byte swizzle of rows of 128 bytes, in bytes: 16-byte chunk c of row r lies at chunk c xor (r mod 8).
+// The 128-byte swizzle of rows of 128 bytes, in bytes: 16-byte chunk c of row r lies at chunk c xor (r mod
+// 8).
 inline constexpr Swizzle swizzle_128b{3, 4, 7};
 
 }  // namespace tang::kernel

@@ -18,7 +18,8 @@ int64_t Layout::span() const {
 }
 int64_t Layout::operator()(int64_t flat) const {
   int64_t sum = 0;
-  for (size_t d = modes.size(); d-- > 0; flat /= modes[d].extent) sum += flat % modes[d].extent * modes[d].stride;
+  for (size_t d = modes.size(); d-- > 0; flat /= modes[d].extent)
+    sum += flat % modes[d].extent * modes[d].stride;
   return swizzle(sum);
 }
 int64_t Layout::at(const std::vector<int64_t>& coordinate) const {
@@ -32,7 +33,8 @@ std::string text(const Layout& l) {
     out += (d ? ", " : "") + std::to_string(l.modes[d].extent) + ":" + std::to_string(l.modes[d].stride);
   out += ")";
   if (l.swizzle.bits)
-    out += " xor " + std::to_string(l.swizzle.bits) + " bits at " + std::to_string(l.swizzle.from) + " with " + std::to_string(l.swizzle.with);
+    out += " xor " + std::to_string(l.swizzle.bits) + " bits at " + std::to_string(l.swizzle.from) +
+           " with " + std::to_string(l.swizzle.with);
   return out;
 }
 Layout layout_of(const Memory& m) {
@@ -59,7 +61,9 @@ Layout coalesced(const Layout& l) {
   }
   return out;
 }
-// Each mode of b walks a run of a's digits. The sum of all its modes must never carry from one of a's digits to the next.
+
+// Each mode of b walks a run of a's digits. The sum of all its modes must never carry from one of a's digits
+// to the next.
 Result<Layout> compose(const Layout& a, const Layout& b) {
   if (b.swizzle.bits) return Refusal{"the inner layout " + text(b) + " has a swizzle"};
   const Layout digits = coalesced(a);
@@ -82,7 +86,8 @@ Result<Layout> compose(const Layout& a, const Layout& b) {
       if (extent % stride != 0)
         return Refusal{"stride " + std::to_string(m.stride) + " does not fit the digits of " + text(digits)};
       const int64_t room = extent / stride, take = std::min(left, room);
-      if (left % take != 0) return Refusal{"extent " + std::to_string(m.extent) + " does not split over " + text(digits)};
+      if (left % take != 0)
+        return Refusal{"extent " + std::to_string(m.extent) + " does not split over " + text(digits)};
       steps.push_back({take, stride * digits.modes[d].stride});
       reached[d] += (take - 1) * stride;
       left /= take;
@@ -92,7 +97,8 @@ Result<Layout> compose(const Layout& a, const Layout& b) {
     out.modes.insert(out.modes.end(), steps.rbegin(), steps.rend());
   }
   for (size_t d = 0; d < reached.size(); ++d)
-    if (reached[d] >= digits.modes[d].extent) return Refusal{"modes of " + text(b) + " carry over a digit of " + text(digits)};
+    if (reached[d] >= digits.modes[d].extent)
+      return Refusal{"modes of " + text(b) + " carry over a digit of " + text(digits)};
   return out;
 }
 namespace {
@@ -149,7 +155,7 @@ Result<Parts> divide(const Layout& a, const Layout& b) {
   if (!rest) return Refusal{rest.why()};
   Layout plain = a;
   plain.swizzle = {};
-  const auto whole = compose(plain, joined(*rest, b));  // together, so that carries between the parts are seen
+  const auto whole = compose(plain, joined(*rest, b)); // together, so that carries between the parts are seen
   if (!whole) return Refusal{whole.why()};
   const auto inner = compose(plain, b), outer = compose(plain, *rest);
   check(bool(inner) && bool(outer), "a part of a composition is a composition");

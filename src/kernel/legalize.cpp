@@ -20,7 +20,8 @@ void choose_block(Contract& c, const target::Target& t) {
       x.rows = height;
       x.vectors = vectors;
       if (registers(x) > t.vector_registers) break;
-      const double gain = double(height) * vectors / (height + vectors) - (rows % height ? 0.25 : 0);  // a ragged last block
+      const double gain =
+          double(height) * vectors / (height + vectors) - (rows % height ? 0.25 : 0); // a ragged last block
       if (gain > best) {
         best = gain;
         out = x;
@@ -39,7 +40,8 @@ int choose_vector(const Kernel& k, const std::vector<TileAxis>& axes, const std:
   };
   for (size_t x = axes.size(); x-- > 0;) {
     if (axes[x].extent < 2) continue;
-    const bool stores = std::all_of(writes.begin(), writes.end(), [&](auto* r) { return moves_by(*r, axes[x].var) == 1; });
+    const bool stores =
+        std::all_of(writes.begin(), writes.end(), [&](auto* r) { return moves_by(*r, axes[x].var) == 1; });
     const bool loads = std::all_of(reads.begin(), reads.end(), [&](auto* r) {
       const auto c = moves_by(*r, axes[x].var);
       return c && (*c == 0 || *c == 1);
@@ -60,19 +62,20 @@ Block legal(const Kernel& k, const Block& b, const target::Target& t) {
   for (auto& s : b) {
     Stmt to = s;
     bool keep = true;
-    std::visit(Match{[&](Apply& x) {
-                       if (x.vector < 0) x.vector = choose_vector(k, x.axes, pointers(x.dst), pointers(x.body.refs));
-                     },
-                     [&](Fold& x) {  // kept axes only: lanes along a folded axis would change the order of the fold
-                       if (x.vector < 0) x.vector = choose_vector(k, x.kept, pointers(x.dst), pointers(x.body.refs));
-                     },
-                     [&](Contract& x) {
-                       if (x.rows == 1 && x.vectors == 1) choose_block(x, t);
-                     },
-                     [&](Barrier&) { keep = false; }, [](Let&) {}, [&](Loop& x) { x.body = legal(k, x.body, t); },
-                     [&](If& x) { x.then = legal(k, x.then, t); },
-                     [](Pipeline&) { bug(__FILE__, __LINE__, "a pipeline after expansion"); }},
-               to.node);
+    std::visit(
+        Match{[&](Apply& x) {
+                if (x.vector < 0) x.vector = choose_vector(k, x.axes, pointers(x.dst), pointers(x.body.refs));
+              },
+              [&](Fold& x) { // kept axes only: lanes along a folded axis would change the order of the fold
+                if (x.vector < 0) x.vector = choose_vector(k, x.kept, pointers(x.dst), pointers(x.body.refs));
+              },
+              [&](Contract& x) {
+                if (x.rows == 1 && x.vectors == 1) choose_block(x, t);
+              },
+              [&](Barrier&) { keep = false; }, [](Let&) {}, [&](Loop& x) { x.body = legal(k, x.body, t); },
+              [&](If& x) { x.then = legal(k, x.then, t); },
+              [](Pipeline&) { bug(__FILE__, __LINE__, "a pipeline after expansion"); }},
+        to.node);
     if (keep) out.push_back(std::move(to));
   }
   return out;
@@ -81,7 +84,8 @@ Block legal(const Kernel& k, const Block& b, const target::Target& t) {
 
 Result<Kernel> try_legalize(const Kernel& k, const target::Target& t) {
   if (t.workgroup_limit != 1)
-    return Refusal{"target " + t.name + " runs " + std::to_string(t.workgroup_limit) + " lanes a workgroup: no expansion for lanes yet"};
+    return Refusal{"target " + t.name + " runs " + std::to_string(t.workgroup_limit) +
+                   " lanes a workgroup: no expansion for lanes yet"};
   Kernel out = expand_pipelines(k);
   out.body = legal(out, out.body, t);
   return out;

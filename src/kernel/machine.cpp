@@ -39,7 +39,8 @@ Machine::Machine(const Kernel& k, std::vector<Buffer>& globals, const Options& o
     } else {
       check(arg < globals.size(), "simulate: a buffer for every global memory");
       Buffer& b = globals[arg++];
-      check((s.real ? b.r.size() : b.i.size()) >= size, "simulate: the buffer of " + m.name + " is too small");
+      check((s.real ? b.r.size() : b.i.size()) >= size,
+            "simulate: the buffer of " + m.name + " is too small");
       s.r = b.r.data();
       s.i = b.i.data();
       s.readable = m.access != Access::write;
@@ -133,7 +134,8 @@ const char* word(Fault::Kind k) {
 std::string text(const Outcome& o) {
   std::string out;
   for (auto& f : o.faults)
-    out += std::string(word(f.kind)) + ": " + f.text + (f.count > 1 ? " (" + std::to_string(f.count) + " times)" : "") + "\n";
+    out += std::string(word(f.kind)) + ": " + f.text +
+           (f.count > 1 ? " (" + std::to_string(f.count) + " times)" : "") + "\n";
   return out;
 }
 

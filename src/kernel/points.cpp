@@ -20,7 +20,8 @@ Points::Points(const Kernel& k, int statement, const Stmt& s, const std::vector<
     for (Id id : schedule(*k.pool, roots)) {
       if (reg_of.count(id)) continue;
       const expr::Term& t = (*k.pool)[id];
-      check(t.op != Op::only && t.op != Op::or_else && t.op != Op::var, "a kernel body holds no absence and no monoid variable");
+      check(t.op != Op::only && t.op != Op::or_else && t.op != Op::var,
+            "a kernel body holds no absence and no monoid variable");
       if (t.op == Op::arg) {
         reg_of[id] = accesses_[size_t(t.whole)].reg;
       } else {
@@ -146,7 +147,8 @@ void Points::block(int64_t from, int n) {
   for (auto& a : accesses_) a.loaded = 0;
 }
 void Points::step(int64_t flat) {
-  for (size_t d = step_axes_.size(); d-- > 0; flat /= step_axes_[d].extent) step_at_[d] = flat % step_axes_[d].extent;
+  for (size_t d = step_axes_.size(); d-- > 0; flat /= step_axes_[d].extent)
+    step_at_[d] = flat % step_axes_[d].extent;
   for (auto& x : linears_) {
     if (x.step.empty()) continue;
     x.now = 0;
@@ -236,7 +238,8 @@ void Points::probe(int ref, Mask mask) {
   if (const Mask beyond = mask & ~address(a, mask, where)) tell_outside(a, beyond, "reads ");
 }
 void Points::tell_outside(const Access& a, Mask beyond, const char* verb) {
-  machine_->report(Fault::outside, statement_, a.memory, [&] { return verb + place(a, __builtin_ctzll(beyond)); });
+  machine_->report(Fault::outside, statement_, a.memory,
+                   [&] { return verb + place(a, __builtin_ctzll(beyond)); });
 }
 void Points::trouble(const Access& a, const Machine::Trouble& t) {
   auto tell = [&](Fault::Kind kind, Mask lanes) {

@@ -1,4 +1,5 @@
-// Compiled points of a tile statement: addresses, bounds and body for a block of lanes, and the loop over fold axes.
+// Compiled points of a tile statement: addresses, bounds and body for a block of lanes, and the loop over
+// fold axes.
 #pragma once
 #include "tang/kernel/machine.hpp"
 #include "tang/kernel/print.hpp"

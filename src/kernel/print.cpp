@@ -85,7 +85,8 @@ std::string Text::coordinate(const Coordinate& c, const Body* body) {
   for (auto& [r, k] : c.refs) {
     if (!out.empty()) out += " + ";
     if (k != 1) out += std::to_string(k) + "*";
-    out += body && r >= 0 && size_t(r) < body->refs.size() ? ref(body->refs[size_t(r)], body) : "ref" + std::to_string(r);
+    out += body && r >= 0 && size_t(r) < body->refs.size() ? ref(body->refs[size_t(r)], body)
+                                                           : "ref" + std::to_string(r);
   }
   if (out.empty()) return affine(c.affine);
   return c.affine.c || !c.affine.terms.empty() ? out + " + " + affine(c.affine) : out;
@@ -108,7 +109,8 @@ std::string Text::any(const std::vector<Bounds>& b, const Body* body) {
 std::string Text::axes(const std::vector<TileAxis>& a, int vector) {
   std::string out;
   for (size_t d = 0; d < a.size(); ++d)
-    out += (d ? ", " : " ") + var(a[d].var) + " < " + std::to_string(a[d].extent) + (int(d) == vector ? " vector" : "");
+    out += (d ? ", " : " ") + var(a[d].var) + " < " + std::to_string(a[d].extent) +
+           (int(d) == vector ? " vector" : "");
   return out;
 }
 std::string Text::leaf(const expr::Term& t, const Body* body) {
@@ -117,7 +119,8 @@ std::string Text::leaf(const expr::Term& t, const Body* body) {
     case Op::var: return (t.whole % 2 ? "r" : "l") + std::to_string(t.whole / 2);
     case Op::coord: return var(Var(t.whole));
     case Op::arg:
-      if (body && t.whole >= 0 && size_t(t.whole) < body->refs.size()) return ref(body->refs[size_t(t.whole)], body);
+      if (body && t.whole >= 0 && size_t(t.whole) < body->refs.size())
+        return ref(body->refs[size_t(t.whole)], body);
       break;
     case Op::holds:
       if (body && t.whole >= 0 && size_t(t.whole) < body->guards.size())
@@ -195,7 +198,8 @@ std::string Text::head(const Stmt& s) {
                      static constexpr const char* kinds[] = {"", "floor ", "min ", "max ", "load "};
                      std::string value = kinds[x.kind];
                      if (x.kind == Let::load) value += ref(x.ref);
-                     for (size_t k = 0; k < x.operands.size(); ++k) value += (k ? ", " : "") + affine(x.operands[k]);
+                     for (size_t k = 0; k < x.operands.size(); ++k)
+                       value += (k ? ", " : "") + affine(x.operands[k]);
                      if (x.kind == Let::floor_div) value += " / " + std::to_string(x.divisor);
                      out = "let " + var(x.var) + " = " + value;
                    },
@@ -206,7 +210,8 @@ std::string Text::head(const Stmt& s) {
                    },
                    [&](const If& x) {
                      out = "if";
-                     for (size_t k = 0; k < x.all.size(); ++k) out += (k ? " and " : " ") + affine(x.all[k]) + " >= 0";
+                     for (size_t k = 0; k < x.all.size(); ++k)
+                       out += (k ? " and " : " ") + affine(x.all[k]) + " >= 0";
                    },
                    [&](const Pipeline& x) {
                      out = "pipeline " + var(x.var) + " by " + std::to_string(x.step);
@@ -223,7 +228,8 @@ std::string Text::inside(const Stmt& s, const std::string& pad) {
                      out = body(x.body, pad);
                      for (size_t k = 0; k < x.dst.size(); ++k) {
                        const std::string to = ref(x.dst[k], &x.body);
-                       out += pad + to + " = " + (k < x.body.values.size() ? term(x.body.values[k], &x.body) : "nothing");
+                       out += pad + to + " = " +
+                              (k < x.body.values.size() ? term(x.body.values[k], &x.body) : "nothing");
                        if (k < x.fill.size() && x.fill[k]) out += " fill " + literal(*x.fill[k]);
                        out += "\n";
                      }
@@ -245,7 +251,8 @@ std::string Text::inside(const Stmt& s, const std::string& pad) {
                      const std::string d = ref(x.dst), a = ref(x.a), b = ref(x.b);
                      out = pad + d + (x.accumulate ? " += " : " = ") + a + " * " + b + "\n";
                    },
-                   [&](const Loop& x) { out = block(x.body, pad); }, [&](const If& x) { out = block(x.then, pad); },
+                   [&](const Loop& x) { out = block(x.body, pad); },
+                   [&](const If& x) { out = block(x.then, pad); },
                    [&](const Pipeline& x) {
                      for (auto& g : x.segments) {
                        const std::string from = affine(g.begin), to = affine(g.end);

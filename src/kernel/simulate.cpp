@@ -70,12 +70,15 @@ class Compiler {
     const int id = number(s);
     std::visit(Match{[&](const Apply& x) { out.push_back({apply(x, s, id, full)}); },
                      [&](const Fold& x) { out.push_back({fold(x, s, id, full)}); },
-                     [&](const Contract& x) { out.push_back({ContractCode{std::make_shared<Contraction>(k_, id, s, x)}}); },
+                     [&](const Contract& x) {
+                       out.push_back({ContractCode{std::make_shared<Contraction>(k_, id, s, x)}});
+                     },
                      [&](const Barrier&) { out.push_back({NothingCode{}}); },
                      [&](const Let& x) {
                        LetCode c{&x, nullptr};
                        if (x.kind == Let::load) {
-                         c.points = std::make_shared<Points>(k_, id, s, std::vector<TileAxis>{}, std::vector<TileAxis>{}, nullptr);
+                         c.points = std::make_shared<Points>(k_, id, s, std::vector<TileAxis>{},
+                                                             std::vector<TileAxis>{}, nullptr);
                          c.ref = c.points->add(x.ref);
                        }
                        out.push_back({c});
@@ -84,7 +87,9 @@ class Compiler {
                        check(x.step > 0, "a loop with a positive step");
                        out.push_back({LoopCode{x.var, x.begin, x.end, x.step, share(x.body, full)}});
                      },
-                     [&](const If& x) { out.push_back({IfCode{&x, share(x.then, full)}}); },
+                     [&](const If& x) {
+                       out.push_back({IfCode{&x, share(x.then, full)}});
+                     },
                      [&](const Pipeline& x) { pipeline(x, out); }},
                s.node);
   }
@@ -99,7 +104,10 @@ class Compiler {
       out.push_back({LoopCode{x.var, g.begin, g.end, x.step, body}});
     }
   }
-  std::shared_ptr<CodeBlock> share(const Block& b, bool full) { return std::make_shared<CodeBlock>(block(b, full)); }
+
+  std::shared_ptr<CodeBlock> share(const Block& b, bool full) {
+    return std::make_shared<CodeBlock>(block(b, full));
+  }
   // The same statement compiled for two segments is one statement in the report.
   int number(const Stmt& s) { return numbers_.emplace(&s, int(numbers_.size())).first->second; }
 
@@ -112,7 +120,8 @@ class Compiler {
     return c;
   }
   FoldCode fold(const Fold& x, const Stmt& s, int id, bool full) {
-    FoldCode c{&x, std::make_shared<Points>(k_, id, s, x.kept, x.folded, &x.body), 0, 0, -1, {}, {}, {}, {}, {}};
+    FoldCode c{&x, std::make_shared<Points>(k_, id, s, x.kept, x.folded, &x.body), 0, 0, -1, {}, {}, {}, {},
+               {}};
     const size_t n = x.dst.size();
     check(x.body.values.size() == n && x.identity.size() == n && x.combine.size() == n,
           "a fold with a value, an identity and a combine for every destination");
@@ -147,7 +156,8 @@ class Compiler {
         continue;
       }
       check(t.arity() || t.op == expr::Op::literal, "a combine reads variables and literals only");
-      Instr in{t.op, t.arity() ? (*k_.pool)[t.args[0]].type : t.type, t.type, int(c.regs.size()), -1, -1, -1, 0};
+      Instr in{t.op, t.arity() ? (*k_.pool)[t.args[0]].type : t.type, t.type, int(c.regs.size()), -1, -1, -1,
+               0};
       int* operand[] = {&in.a, &in.b, &in.c};
       for (int a = 0; a < t.arity(); ++a) *operand[a] = reg_of.at(t.args[size_t(a)]);
       reg_of[id] = in.dst;
@@ -176,7 +186,8 @@ void blend(Reg& to, const Reg& from, Mask m, int n) {
 }
 
 // ---- one thread of control of a workgroup ----
-// Its program counter is a stack of positions; `step` runs one statement, so that several roles can be interleaved.
+// Its program counter is a stack of positions; `step` runs one statement, so that several roles can be
+// interleaved.
 class Worker {
  public:
   Worker(const Kernel& k, Machine& m) : m_(m), vars_(k.vars.size(), 0) {}
@@ -236,7 +247,8 @@ class Worker {
     }
   }
   // left = combine(left, right) for the lanes of the mask.
-  void combine(FoldCode& c, Mask mask, int n, std::vector<Reg>& left, const std::function<const Reg&(size_t)>& right) {
+  void combine(FoldCode& c, Mask mask, int n, std::vector<Reg>& left,
+               const std::function<const Reg&(size_t)>& right) {
     const size_t k = left.size();
     for (size_t d = 0; d < k; ++d) {
       blend(c.regs[2 * d], left[d], first(n), n);
@@ -267,7 +279,8 @@ class Worker {
         p.step(s);
         const Mask there = p.evaluate(p.holds_any(c.partial, p.holds(c.limits, kept)));
         if (there)
-          combine(c, there, n, chains_[size_t(c.chain[size_t(s)])], [&](size_t d) -> const Reg& { return p.value(d); });
+          combine(c, there, n, chains_[size_t(c.chain[size_t(s)])],
+                  [&](size_t d) -> const Reg& { return p.value(d); });
       }
       for (size_t w = 1; w < chains_.size(); ++w)
         combine(c, kept, n, chains_[0], [&](size_t d) -> const Reg& { return chains_[w][d]; });
@@ -285,7 +298,8 @@ class Worker {
       return;
     }
     int64_t out = value(x.operands[0]);
-    for (auto& o : x.operands) out = x.kind == Let::max ? std::max(out, value(o)) : x.kind == Let::min ? std::min(out, value(o)) : out;
+    for (auto& o : x.operands)
+      out = x.kind == Let::max ? std::max(out, value(o)) : x.kind == Let::min ? std::min(out, value(o)) : out;
     v = x.kind == Let::floor_div ? floor_div(out, x.divisor) : out;
   }
   void run(const LoopCode& c) {

@@ -16,7 +16,7 @@ struct Options {
   Order order = Order::forward;  // of the workgroups
   uint64_t seed = 1;
   bool rounded = false;          // every real operation in the kernel's `compute` format; else in f64
-  int lanes = 4;                 // of a vector: a Fold with a folded vector axis keeps so many partial results
+  int lanes = 4; // of a vector: a Fold with a folded vector axis keeps so many partial results
   int64_t step_limit = int64_t(1) << 34;
 };
 struct Fault {
@@ -44,9 +44,9 @@ struct Outcome {
   bool clean() const { return faults.empty(); }
 };
 std::string text(const Outcome& o);     // the faults, one a line
-// `globals`: one a global memory, in argument order; stores are rounded to each memory's format. Statements of one
-// workgroup run in sequence. Bounds are tested in order: a gather in a bound is read only where the earlier ones hold,
-// and a body is evaluated only where `when` holds.
+// `globals`: one a global memory, in argument order; stores are rounded to each memory's format. Statements
+// of one workgroup run in sequence. Bounds are tested in order: a gather in a bound is read only where the
+// earlier ones hold, and a body is evaluated only where `when` holds.
 Outcome simulate(const Kernel& k, std::vector<Buffer>& globals, const Options& options = {});
 
 }  // namespace tang::kernel

@@ -9,7 +9,8 @@ namespace tang::kernel {
 namespace {
 using expr::Op;
 
-// Variables that decide what runs: those of bounds, loop ends, Lets and tests. Other loops run alike in every iteration.
+// Variables that decide what runs: those of bounds, loop ends, Lets and tests. Other loops run alike in every
+// iteration.
 void deciding(const Block& b, std::set<Var>& out) {
   auto add = [&](const Affine& a) {
     for (auto& t : a.terms) out.insert(t.first);
@@ -136,8 +137,14 @@ class Counter {
     return n;
   }
   int64_t bytes(int m) const { return row(k_.memories[size_t(m)].format).bits / 8; }
-  void load(const Ref& r, int64_t elements) { out_.loaded_of[size_t(r.memory)] += elements * bytes(r.memory); }
-  void store(const Ref& r, int64_t elements) { out_.stored_of[size_t(r.memory)] += elements * bytes(r.memory); }
+
+  void load(const Ref& r, int64_t elements) {
+    out_.loaded_of[size_t(r.memory)] += elements * bytes(r.memory);
+  }
+
+  void store(const Ref& r, int64_t elements) {
+    out_.stored_of[size_t(r.memory)] += elements * bytes(r.memory);
+  }
   void operations(const std::vector<Id>& roots, int64_t times) {
     for (Id id : schedule(*k_.pool, roots)) {
       const expr::Term& t = (*k_.pool)[id];
@@ -146,9 +153,13 @@ class Counter {
         case Op::add: case Op::mul: case Op::max: case Op::min: case Op::less: case Op::equal: case Op::floor:
           out_.flops += times;
           break;
-        case Op::recip: case Op::sqrt: case Op::sin: case Op::atan2: case Op::exp2: case Op::log2: case Op::ratio:
-          out_.special += times;
-          break;
+        case Op::recip:
+        case Op::sqrt:
+        case Op::sin:
+        case Op::atan2:
+        case Op::exp2:
+        case Op::log2:
+        case Op::ratio: out_.special += times; break;
         default: break;
       }
     }
@@ -188,7 +199,9 @@ class Counter {
       for (auto& t : a) n *= t.extent;
       return n;
     };
-    auto ends = [&](const std::optional<Affine>& e, int64_t n) { return e ? std::clamp<int64_t>(value(*e), 0, n) : n; };
+    auto ends = [&](const std::optional<Affine>& e, int64_t n) {
+      return e ? std::clamp<int64_t>(value(*e), 0, n) : n;
+    };
     const int64_t m = ends(x.m_end, extent(x.m)), n = ends(x.n_end, extent(x.n)), k = extent(x.k);
     if (m == 0 || n == 0) return;
     load(x.a, times * m * k * ceil_div(n, int64_t(x.vectors) * lanes_));
@@ -200,8 +213,10 @@ class Counter {
   void block(const Block& b, int64_t times, bool full) {
     for (auto& s : b) {
       ++visits_;
-      std::visit(Match{[&](const Apply& x) { count(x, times, full); }, [&](const Fold& x) { count(x, times, full); },
-                       [&](const Contract& x) { count(x, times); }, [](const Barrier&) {}, [&](const Let& x) { let(x, times); },
+      std::visit(Match{[&](const Apply& x) { count(x, times, full); },
+                       [&](const Fold& x) { count(x, times, full); },
+                       [&](const Contract& x) { count(x, times); }, [](const Barrier&) {},
+                       [&](const Let& x) { let(x, times); },
                        [&](const Loop& x) {
                          const int64_t from = value(x.begin), to = value(x.end);
                          repeat(x.var, from, to, x.step, times, [&](int64_t t) { block(x.body, t, full); });
@@ -232,7 +247,8 @@ class Counter {
       return;
     }
     int64_t out = value(x.operands[0]);
-    for (auto& o : x.operands) out = x.kind == Let::max ? std::max(out, value(o)) : x.kind == Let::min ? std::min(out, value(o)) : out;
+    for (auto& o : x.operands)
+      out = x.kind == Let::max ? std::max(out, value(o)) : x.kind == Let::min ? std::min(out, value(o)) : out;
     v = x.kind == Let::floor_div ? floor_div(out, x.divisor) : out;
   }
 

@@ -8,9 +8,13 @@
 using namespace samples;
 
 TEST(analyze, global_bytes_equal_what_the_simulator_counts) {
-  for (auto& [name, s] : std::vector<std::pair<std::string, Sample>>{
-           {"map", map()}, {"matmul", matmul({37, 44, 29, 16, 16, 8, 4})}, {"flash", flash()}, {"flash of one block", flash({5, 5, 4, 8, 4})},
-           {"sum", row_fold(monoids()[0])}, {"welford", row_fold(monoids()[5])}}) {
+  for (auto& [name, s] :
+       std::vector<std::pair<std::string, Sample>>{{"map", map()},
+                                                   {"matmul", matmul({37, 44, 29, 16, 16, 8, 4})},
+                                                   {"flash", flash()},
+                                                   {"flash of one block", flash({5, 5, 4, 8, 4})},
+                                                   {"sum", row_fold(monoids()[0])},
+                                                   {"welford", row_fold(monoids()[5])}}) {
     std::vector<Buffer> b = s.buffers;
     const Outcome o = simulate(s.kernel, b);
     const Traffic t = traffic(s.kernel);
@@ -51,7 +55,8 @@ TEST(analyze, matmul_by_hand) {
 }
 TEST(analyze, a_bound_over_two_axes_counts_whole_panels) {
   EXPECT_EQ(traffic(matmul({16, 44, 8, 16, 16, 8, 4}).kernel).loaded_of[1], 8 * 44 * 4);
-  EXPECT_EQ(traffic(matmul({16, 45, 8, 16, 16, 8, 4}).kernel).loaded_of[1], 8 * 48 * 4);  // 45 columns: 12 panels of 4
+  EXPECT_EQ(traffic(matmul({16, 45, 8, 16, 16, 8, 4}).kernel).loaded_of[1],
+            8 * 48 * 4); // 45 columns: 12 panels of 4
 }
 TEST(analyze, blocks_outside_the_domain_are_not_counted) {
   const Traffic t = traffic(flash({64, 64, 8, 16, 16}).kernel);
@@ -72,7 +77,8 @@ TEST(analyze, contiguous_axes_and_vector_widths) {
   Kernel shifted = k;
   std::get<Apply>(shifted.body[0].node).body.refs[0].index[0].affine.c = 2;
   EXPECT_EQ(width_of(shifted, 0).width, 2);
-  Kernel odd = row_fold(monoids()[0]).kernel;  // rows of 37: the column is contiguous, no row but the first is aligned
+  Kernel odd =
+      row_fold(monoids()[0]).kernel; // rows of 37: the column is contiguous, no row but the first is aligned
   EXPECT_EQ(width_of(odd, 0).axis, 1);
   EXPECT_EQ(width_of(odd, 0).width, 1);
   RowFold f;

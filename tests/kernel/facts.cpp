@@ -1,4 +1,5 @@
-// Proofs about integers against enumeration: what is proved holds, and the forms that kernels need are proved.
+// Proofs about integers against enumeration: what is proved holds, and the forms that kernels need are
+// proved.
 #include "tang/kernel/facts.hpp"
 
 #include <gtest/gtest.h>
@@ -15,7 +16,7 @@ TEST(facts, what_is_proved_holds_in_every_state) {
   std::mt19937 g(11);
   auto any = [&](int lo, int hi) { return lo + int(g() % unsigned(hi - lo + 1)); };
   int proved = 0, missed = 0, vacuous = 0;
-  for (int round = 0; round < 4000; ++round) {
+  for (int round = 0; round < 1500; ++round) {
     constexpr int n = 3;
     Facts f;
     int low[n], high[n], step[n];
@@ -62,7 +63,7 @@ TEST(facts, what_is_proved_holds_in_every_state) {
     missed += !claim && all && reached;
     vacuous += !reached;
   }
-  EXPECT_GT(proved, 300);
+  EXPECT_GT(proved, 100);
   EXPECT_LT(missed, proved);  // incomplete, but most of what holds is found
 }
 TEST(facts, loops_that_divide_evenly_end_a_whole_block_before_their_end) {
@@ -96,12 +97,14 @@ Kernel random_kernel(std::mt19937& g) {
   };
   const Var i = k.fresh("i"), j = k.fresh("j");
   const std::vector<TileAxis> axes = {{i, any(0, 5) ? tile_shape[0] : tile_shape[0] + 1}, {j, tile_shape[1]}};
-  const Affine gi = v(i0, any(0, 9) ? 1 : any(0, 2)) + v(i) + (any(0, 9) ? 0 : 1), gj = v(j0) + v(j, any(0, 9) ? 1 : 2);
+  const Affine gi = v(i0, any(0, 9) ? 1 : any(0, 2)) + v(i) + (any(0, 9) ? 0 : 1),
+               gj = v(j0) + v(j, any(0, 9) ? 1 : 2);
   Block body;
   body.push_back(apply(axes, ref(t, {v(i), v(j)}), {ref(x, {gi, gj})}, arg(k, 0), bounds(gi, gj), {},
                        any(0, 4) ? std::optional<Value>(expr::real(0)) : std::nullopt));
   body.push_back(apply(axes, ref(y, {gi, gj}), {ref(t, {v(i), v(j)})}, arg(k, 0), bounds(gi, gj)));
-  if (any(0, 3) == 0) std::get<Apply>(body.back().node).body.refs.push_back(ref(y, {gi, any(0, 1) ? gj : gj + (-1)}));
+  if (any(0, 3) == 0)
+    std::get<Apply>(body.back().node).body.refs.push_back(ref(y, {gi, any(0, 1) ? gj : gj + (-1)}));
   if (any(0, 2) == 0) k.body = {{Loop{l, constant(0), v(i0) + any(0, 2), 1, body}}};
   else if (any(0, 2) == 0) k.body = {{If{{v(i0, -1) + any(0, 2)}, body}}};
   else k.body = body;
@@ -112,7 +115,7 @@ Kernel random_kernel(std::mt19937& g) {
 TEST(check, what_it_accepts_runs_clean_in_every_order) {
   std::mt19937 g(5);
   int accepted = 0, clean_but_refused = 0, faulty = 0;
-  for (int round = 0; round < 1500; ++round) {
+  for (int round = 0; round < 700; ++round) {
     const Kernel k = random_kernel(g);
     const auto bad = problems(k);
     bool clean = true;
@@ -132,8 +135,7 @@ TEST(check, what_it_accepts_runs_clean_in_every_order) {
     clean_but_refused += !bad.empty() && clean;
     faulty += !clean;
   }
-  EXPECT_GT(accepted, 100);
-  EXPECT_GT(faulty, 500);
-  RecordProperty("clean_but_refused", clean_but_refused);
-  EXPECT_LT(clean_but_refused, 300);
+  EXPECT_GT(accepted, 50);
+  EXPECT_GT(faulty, 250);
+  EXPECT_LT(clean_but_refused, 150);
 }

@@ -1,4 +1,5 @@
-// Layout algebra: every post-condition at every coordinate, and fragments against the hardware's published maps.
+// Layout algebra: every post-condition at every coordinate, and fragments against the hardware's published
+// maps.
 #include "tang/kernel/layout.hpp"
 
 #include <gtest/gtest.h>
@@ -71,13 +72,15 @@ TEST(layout, composition_is_composition_at_every_coordinate) {
       }
       ++composed;
       ASSERT_EQ(r->size(), b.size());
-      for (int64_t i = 0; i < b.size(); ++i) ASSERT_EQ((*r)(i), a(b(i))) << text(a) << " o " << text(b) << " = " << text(*r);
+      for (int64_t i = 0; i < b.size(); ++i)
+        ASSERT_EQ((*r)(i), a(b(i))) << text(a) << " o " << text(b) << " = " << text(*r);
     }
   EXPECT_GT(composed, 5000);
   EXPECT_GT(refused, 1000);
 }
 TEST(layout, composition_is_refused_only_where_it_must_or_may_carry) {
-  EXPECT_FALSE(compose(plain({{2, 100}, {4, 1}}), plain({{2, 2}, {2, 2}})));  // 2 + 2 carries into the outer digit
+  EXPECT_FALSE(
+      compose(plain({{2, 100}, {4, 1}}), plain({{2, 2}, {2, 2}}))); // 2 + 2 carries into the outer digit
   EXPECT_FALSE(compose(plain({{2, 100}, {6, 1}}), plain({{2, 4}})).why().empty());
   EXPECT_TRUE(compose(plain({{2, 100}, {4, 1}}), plain({{2, 4}, {2, 2}})));
 }
@@ -90,7 +93,8 @@ TEST(layout, a_complement_fills_every_offset_once) {
       ++done;
       std::set<int64_t> seen;
       const Layout all = joined(*c, b);
-      for (int64_t i = 0; i < all.size(); ++i) ASSERT_TRUE(seen.insert(all(i)).second) << text(b) << " | " << text(*c);
+      for (int64_t i = 0; i < all.size(); ++i)
+        ASSERT_TRUE(seen.insert(all(i)).second) << text(b) << " | " << text(*c);
       ASSERT_EQ(int64_t(seen.size()), n);
       ASSERT_EQ(*seen.begin(), 0);
       ASSERT_EQ(*seen.rbegin(), n - 1);
@@ -184,7 +188,8 @@ TEST(fragment, mma_maps_are_the_published_ones) {
   for (int lane = 0; lane < 32; ++lane) {
     const int g = lane >> 2, t = lane & 3;
     for (int e = 0; e < 8; ++e) {
-      const int row = g + (e == 2 || e == 3 || e == 6 || e == 7 ? 8 : 0), column = t * 2 + (e & 1) + (e >= 4 ? 8 : 0);
+      const int row = g + (e == 2 || e == 3 || e == 6 || e == 7 ? 8 : 0),
+                column = t * 2 + (e & 1) + (e >= 4 ? 8 : 0);
       EXPECT_EQ(rows[0].map()(lane * 8 + e), row * 16 + column);
     }
     for (int e = 0; e < 4; ++e) {
@@ -199,7 +204,8 @@ TEST(fragment, the_wgmma_accumulator_map_is_the_measured_one) {
     for (int thread = 0; thread < 128; ++thread)
       for (int e = 0; e < n / 2; ++e) {
         const int lane = thread & 31, warp = thread >> 5;
-        const int row = (lane >> 2) + 8 * ((e >> 1) & 1) + 16 * warp, column = (e >> 2) * 8 + (lane & 3) * 2 + (e & 1);
+        const int row = (lane >> 2) + 8 * ((e >> 1) & 1) + 16 * warp,
+                  column = (e >> 2) * 8 + (lane & 3) * 2 + (e & 1);
         ASSERT_EQ(map(thread * (n / 2) + e), row * n + column);
       }
   }
@@ -211,7 +217,8 @@ TEST(fragment, a_score_is_the_next_operand_as_it_lies) {
       EXPECT_TRUE(cast.holds);
       EXPECT_EQ(cast.first, 8 * c);
     }
-  EXPECT_TRUE(is_cast(wgmma_d(64), 8, wgmma_d(8)).holds);  // eight columns of an accumulator are an accumulator
+  EXPECT_TRUE(
+      is_cast(wgmma_d(64), 8, wgmma_d(8)).holds); // eight columns of an accumulator are an accumulator
   EXPECT_EQ(is_cast(wgmma_d(64), 8, wgmma_d(8)).first, 4);
   Fragment other = wgmma_a();
   std::swap(other.element[0], other.element[1]);

@@ -35,7 +35,8 @@ TEST(legalize, the_c_target_gets_loops_without_barriers_and_the_same_values) {
       EXPECT_TRUE(simulate(s.kernel, plain).clean()) << name;
       EXPECT_EQ(differences(s, b), "") << name;
       for (size_t x = 0; x < b.size(); ++x)  // the order of every fold is the same: so are the bits
-        for (size_t e = 0; e < b[x].r.size(); ++e) EXPECT_TRUE(b[x].r[e] == plain[x].r[e] || std::isnan(b[x].r[e])) << name;
+        for (size_t e = 0; e < b[x].r.size(); ++e)
+          EXPECT_TRUE(b[x].r[e] == plain[x].r[e] || std::isnan(b[x].r[e])) << name;
     }
 }
 TEST(legalize, it_is_idempotent) {
@@ -68,7 +69,7 @@ TEST(legalize, vectors_lie_along_contiguous_axes) {
   EXPECT_EQ(std::get<Apply>(k.body[0].node).vector, 1);                   // q tile: columns
   EXPECT_EQ(std::get<Apply>(k.body[1].node).vector, 0);                   // a row statistic: rows
   const auto& loop = std::get<Loop>(k.body[7].node).body;
-  EXPECT_EQ(std::get<Apply>(loop[0].node).vector, -1);                    // the transposed copy of keys: neither
+  EXPECT_EQ(std::get<Apply>(loop[0].node).vector, -1); // the transposed copy of keys: neither
   EXPECT_EQ(std::get<Apply>(legalize(gather().kernel, target::c_target(4, 1)).body[0].node).vector, -1);
 }
 TEST(legalize, a_target_with_lanes_is_refused_with_the_reason) {

@@ -21,7 +21,8 @@ TEST(print, a_small_kernel_reads_like_this) {
   k.body = {apply({{i, 8}, {j, 4}}, ref(t, {v(i), v(j)}), {ref(x, {v(i0) + v(i), v(j)})}, twice * twice,
                   {at(below(10, v(i0) + v(i)))}, {}, expr::real(0))};
   k.body.push_back({Barrier{}});
-  k.body.push_back(apply({{i, 8}}, ref(y, {v(i0) + v(i)}), {ref(t, {v(i), constant(3)})}, arg(k, 0), {at(below(10, v(i0) + v(i)))}));
+  k.body.push_back(apply({{i, 8}}, ref(y, {v(i0) + v(i)}), {ref(t, {v(i), constant(3)})}, arg(k, 0),
+                         {at(below(10, v(i0) + v(i)))}));
   EXPECT_EQ(print(k),
             "kernel f32\n"
             "in a0 f32[10, 4]\n"
@@ -36,7 +37,8 @@ TEST(print, a_small_kernel_reads_like_this) {
             "    a1[i0 + i1] = t0[i1, 3]\n");
 }
 namespace {
-// The same kernel with variables allocated in another order, other names, and tiles declared in another order.
+// The same kernel with variables allocated in another order, other names, and tiles declared in another
+// order.
 Kernel renamed(const Kernel& k) {
   Kernel out = k;
   const int n = int(k.vars.size());
@@ -91,7 +93,9 @@ Kernel renamed(const Kernel& k) {
                          for (auto& p : x.partial) bounds(p);
                          for (auto& r : x.dst) reference(r);
                          for (auto& id : x.combine)
-                           id = expr::transplant(*k.pool, id, *out.pool, [&](const expr::Term& t) { return out.pool->leaf(t.op, t.type, t.whole); });
+                           id = expr::transplant(*k.pool, id, *out.pool, [&](const expr::Term& t) {
+                             return out.pool->leaf(t.op, t.type, t.whole);
+                           });
                        },
                        [&](Contract& x) {
                          axes(x.m), axes(x.n), axes(x.k), reference(x.dst), reference(x.a), reference(x.b);
@@ -160,7 +164,9 @@ TEST(print, different_kernels_print_differently) {
   changed([](Kernel& k) { std::get<Pipeline>(k.body[1].node).skew = 1; });
   changed([](Kernel& k) { std::get<Pipeline>(k.body[1].node).reverse = true; });
   changed([](Kernel& k) { std::get<Pipeline>(k.body[1].node).segments[0].partial = true; });
-  auto contract = [](Kernel& k) -> Contract& { return std::get<Contract>(std::get<Pipeline>(k.body[1].node).body[0].node); };
+  auto contract = [](Kernel& k) -> Contract& {
+    return std::get<Contract>(std::get<Pipeline>(k.body[1].node).body[0].node);
+  };
   changed([&](Kernel& k) { contract(k).rows = 8; });
   changed([&](Kernel& k) { contract(k).accumulate = false; });
   changed([&](Kernel& k) { contract(k).k_end.reset(); });

@@ -1,4 +1,5 @@
-// Kernels built by hand, each with inputs and the values that plain loops give: for the simulator, printers and legality.
+// Kernels built by hand, each with inputs and the values that plain loops give: for the simulator, printers
+// and legality.
 #pragma once
 #include <cmath>
 #include <functional>
@@ -18,7 +19,8 @@ using expr::Op;
 inline constexpr double inf = std::numeric_limits<double>::infinity();
 inline const double nan = std::numeric_limits<double>::quiet_NaN();
 
-// A kernel, its buffers before the run (outputs are NaN or -1) and the wanted contents of the outputs (inputs: empty).
+// A kernel, its buffers before the run (outputs are NaN or -1) and the wanted contents of the outputs
+// (inputs: empty).
 struct Sample {
   Kernel kernel;
   std::vector<Buffer> buffers, want;
@@ -35,8 +37,10 @@ inline Ref ref(int memory, const std::vector<Affine>& index, bool checked = fals
 }
 inline Affine v(Var x, int64_t k = 1) { return variable(x, k); }
 inline Affine operator+(Affine a, int64_t c) { return a + constant(c); }
-inline Affine below(int64_t n, const Affine& a) { return constant(n - 1) - a; }  // >= 0 where a < n
-inline int global(Kernel& k, const std::string& name, std::vector<int64_t> shape, Access access, Format f = Format::f32) {
+inline Affine below(int64_t n, const Affine& a) { return constant(n - 1) - a; } // >= 0 where a < n
+
+inline int global(Kernel& k, const std::string& name, std::vector<int64_t> shape, Access access,
+                  Format f = Format::f32) {
   Memory m;
   m.name = name;
   m.shape = std::move(shape);
@@ -44,7 +48,9 @@ inline int global(Kernel& k, const std::string& name, std::vector<int64_t> shape
   m.format = f;
   return k.add(m);
 }
-inline int tile(Kernel& k, const std::string& name, std::vector<int64_t> shape, Home home = Home::shared, Format f = Format::f32) {
+
+inline int tile(Kernel& k, const std::string& name, std::vector<int64_t> shape, Home home = Home::shared,
+                Format f = Format::f32) {
   Memory m;
   m.name = name;
   m.shape = std::move(shape);
@@ -89,20 +95,29 @@ inline std::vector<Monoid> monoids() {
   return {
       {"sum", {Type::real}, {zero}, [](auto& a, auto& b) { return std::vector<E>{a[0] + b[0]}; }},
       {"max", {Type::real}, {low}, [](auto& a, auto& b) { return std::vector<E>{max(a[0], b[0])}; }},
-      {"min", {Type::real}, {expr::real(inf)}, [](auto& a, auto& b) { return std::vector<E>{min(a[0], b[0])}; }},
-      {"argmax", {Type::real, Type::index}, {low, expr::whole(INT64_MAX)},
+      {"min",
+       {Type::real},
+       {expr::real(inf)},
+       [](auto& a, auto& b) { return std::vector<E>{min(a[0], b[0])}; }},
+      {"argmax",
+       {Type::real, Type::index},
+       {low, expr::whole(INT64_MAX)},
        [keep](auto& a, auto& b) {
          const E first = keep(a, b);
          return std::vector<E>{select(first, a[0], b[0]), select(first, a[1], b[1])};
        }},
-      {"online softmax", {Type::real, Type::real}, {low, zero},
+      {"online softmax",
+       {Type::real, Type::real},
+       {low, zero},
        [](auto& a, auto& b) {
          const E m = max(a[0], b[0]);
          auto act = [&](E own) { return select(own == m, expr::lit_like(own, 1), exp_of(own - m)); };
          const E left = act(a[0]) * a[1], right = act(b[0]) * b[1];
          return std::vector<E>{m, left + right};
        }},
-      {"welford", {Type::real, Type::real, Type::real}, {zero, zero, zero},
+      {"welford",
+       {Type::real, Type::real, Type::real},
+       {zero, zero, zero},
        [](auto& a, auto& b) {
          const E n = a[0] + b[0], d = b[1] - a[1], share = expr::ratio(b[0], n);
          return std::vector<E>{n, a[1] + d * share, a[2] + b[2] + d * d * a[0] * share};
@@ -153,7 +168,8 @@ inline Sample map(int64_t n = 1000, int64_t step = 64) {
   const Var i0 = k.fresh("i0"), i = k.fresh("i");
   k.grid = {{i0, n, step}};
   const E e = expr::silu(arg(k, 0)) + expr::to_real(coord(k, i0) + coord(k, i));
-  k.body = {apply({{i, step}}, ref(y, {v(i0) + v(i)}), {ref(x, {v(i0) + v(i)})}, e, {at(below(n, v(i0) + v(i)))})};
+  k.body = {
+      apply({{i, step}}, ref(y, {v(i0) + v(i)}), {ref(x, {v(i0) + v(i)})}, e, {at(below(n, v(i0) + v(i)))})};
   s.buffers = {reals(size_t(n), 1), empty_reals(size_t(n))};
   s.want.resize(2);
   for (int64_t p = 0; p < n; ++p) {
@@ -188,11 +204,13 @@ inline Sample row_fold(const Monoid& monoid, RowFold f = {}) {
   s.want.resize(1);
   for (size_t c = 0; c < monoid.types.size(); ++c) {
     const bool real = monoid.types[c] == Type::real;
-    const int y = global(k, "y" + std::to_string(c), {f.rows}, Access::write, real ? Format::f64 : Format::i64);
+    const int y =
+        global(k, "y" + std::to_string(c), {f.rows}, Access::write, real ? Format::f64 : Format::i64);
     fold.dst.push_back(ref(y, {v(r0) + v(r)}));
     left.push_back({k.pool.get(), k.pool->leaf(Op::var, monoid.types[c], int64_t(2 * c))});
     right.push_back({k.pool.get(), k.pool->leaf(Op::var, monoid.types[c], int64_t(2 * c + 1))});
-    s.buffers.push_back(real ? empty_reals(size_t(f.rows)) : wholes(std::vector<int64_t>(size_t(f.rows), -1)));
+    s.buffers.push_back(real ? empty_reals(size_t(f.rows))
+                             : wholes(std::vector<int64_t>(size_t(f.rows), -1)));
   }
   for (E e : lift(monoid.name, k, arg(k, 0), j)) fold.body.values.push_back(e.id);
   for (E e : monoid.combine(left, right)) fold.combine.push_back(e.id);
@@ -229,11 +247,13 @@ inline Sample matmul(Matmul z = {}) {
   Pipeline p;
   p.var = k0;
   p.step = z.bk;
-  p.segments = {{constant(0), constant(z.k / z.bk * z.bk), false}, {constant(z.k / z.bk * z.bk), constant(z.k), true}};
+  p.segments = {{constant(0), constant(z.k / z.bk * z.bk), false},
+                {constant(z.k / z.bk * z.bk), constant(z.k), true}};
   {
     const Var i = axis("i"), t = axis("t");
-    p.operands.push_back(apply({{i, z.bm}, {t, z.bk}}, ref(at_, {v(i), v(t)}), {ref(a, {v(i0) + v(i), v(k0) + v(t)})},
-                               arg(k, 0), {at(below(z.m, v(i0) + v(i)))}, {{at(below(z.k, v(k0) + v(t)))}}, expr::real(0)));
+    p.operands.push_back(
+        apply({{i, z.bm}, {t, z.bk}}, ref(at_, {v(i), v(t)}), {ref(a, {v(i0) + v(i), v(k0) + v(t)})},
+              arg(k, 0), {at(below(z.m, v(i0) + v(i)))}, {{at(below(z.k, v(k0) + v(t)))}}, expr::real(0)));
   }
   {
     const Var q = axis("q"), t = axis("t"), j = axis("j");
@@ -262,8 +282,9 @@ inline Sample matmul(Matmul z = {}) {
   k.body.push_back({p});
   {
     const Var i = axis("i"), j = axis("j");
-    k.body.push_back(apply({{i, z.bm}, {j, z.bn}}, ref(c, {v(i0) + v(i), v(j0) + v(j)}), {ref(acc, {v(i), v(j)})},
-                           arg(k, 0), {at(below(z.m, v(i0) + v(i))), at(below(z.n, v(j0) + v(j)))}));
+    k.body.push_back(apply({{i, z.bm}, {j, z.bn}}, ref(c, {v(i0) + v(i), v(j0) + v(j)}),
+                           {ref(acc, {v(i), v(j)})}, arg(k, 0),
+                           {at(below(z.m, v(i0) + v(i))), at(below(z.n, v(j0) + v(j)))}));
   }
   s.buffers = {reals(size_t(z.m * z.k), 1), reals(size_t(z.k * z.n), 2), empty_reals(size_t(z.m * z.n))};
   s.want.resize(3);
@@ -271,7 +292,8 @@ inline Sample matmul(Matmul z = {}) {
   for (int64_t i = 0; i < z.m; ++i)
     for (int64_t j = 0; j < z.n; ++j) {
       double sum = 0;
-      for (int64_t t = 0; t < z.k; ++t) sum += s.buffers[0].r[size_t(i * z.k + t)] * s.buffers[1].r[size_t(t * z.n + j)];
+      for (int64_t t = 0; t < z.k; ++t)
+        sum += s.buffers[0].r[size_t(i * z.k + t)] * s.buffers[1].r[size_t(t * z.n + j)];
       s.want[2].r.push_back(sum);
     }
   return s;
@@ -290,9 +312,12 @@ inline Sample flash(Flash z = {}) {
   const int lse = global(k, "lse", {z.n}, Access::write, Format::f64);
   const Format wide = Format::f64;
   const int qt = tile(k, "qt", {z.bi, z.d}), kt = tile(k, "kt", {z.d, z.bj}), vt = tile(k, "vt", {z.bj, z.d});
-  const int score = tile(k, "score", {z.bi, z.bj}, Home::register_, wide), w = tile(k, "w", {z.bi, z.bj}, Home::register_, wide);
-  const int top = tile(k, "top", {z.bi}, Home::register_, wide), next = tile(k, "next", {z.bi}, Home::register_, wide);
-  const int act = tile(k, "act", {z.bi}, Home::register_, wide), sum = tile(k, "sum", {z.bi}, Home::register_, wide);
+  const int score = tile(k, "score", {z.bi, z.bj}, Home::register_, wide),
+            w = tile(k, "w", {z.bi, z.bj}, Home::register_, wide);
+  const int top = tile(k, "top", {z.bi}, Home::register_, wide),
+            next = tile(k, "next", {z.bi}, Home::register_, wide);
+  const int act = tile(k, "act", {z.bi}, Home::register_, wide),
+            sum = tile(k, "sum", {z.bi}, Home::register_, wide);
   const int acc = tile(k, "acc", {z.bi, z.d}, Home::register_, wide);
   const Var i0 = k.fresh("i0"), reach = k.fresh("reach"), blocks = k.fresh("blocks"), last = k.fresh("last");
   const Var j0 = k.fresh("j0"), i = k.fresh("i"), j = k.fresh("j"), c = k.fresh("c");
@@ -306,7 +331,8 @@ inline Sample flash(Flash z = {}) {
   auto rows = [&](int t) { return ref(t, {v(i), v(c)}); };
 
   k.grid = {{i0, z.n, z.bi}};
-  k.body.push_back(apply({ai, ac}, rows(qt), {ref(q, {v(i0) + v(i), v(c)})}, a0 * scale, {row_lives}, {}, expr::real(0)));
+  k.body.push_back(
+      apply({ai, ac}, rows(qt), {ref(q, {v(i0) + v(i), v(c)})}, a0 * scale, {row_lives}, {}, expr::real(0)));
   k.body.push_back(apply({ai}, each(top), {}, lit(k, -inf)));
   k.body.push_back(apply({ai}, each(sum), {}, lit(k, 0)));
   k.body.push_back(apply({ai, ac}, rows(acc), {}, lit(k, 0)));
@@ -318,8 +344,10 @@ inline Sample flash(Flash z = {}) {
   p.step = z.bj;
   p.stages = 2;
   p.segments = {{constant(0), v(blocks, z.bj), false}, {v(blocks, z.bj), v(last), true}};
-  p.operands.push_back(apply({aj, ac}, ref(kt, {v(c), v(j)}), {ref(key, {v(j0) + v(j), v(c)})}, a0, {}, key_lives, expr::real(0)));
-  p.operands.push_back(apply({aj, ac}, ref(vt, {v(j), v(c)}), {ref(val, {v(j0) + v(j), v(c)})}, a0, {}, key_lives, expr::real(0)));
+  p.operands.push_back(apply({aj, ac}, ref(kt, {v(c), v(j)}), {ref(key, {v(j0) + v(j), v(c)})}, a0, {},
+                             key_lives, expr::real(0)));
+  p.operands.push_back(apply({aj, ac}, ref(vt, {v(j), v(c)}), {ref(val, {v(j0) + v(j), v(c)})}, a0, {},
+                             key_lives, expr::real(0)));
   Contract dot;
   dot.m = {ai};
   dot.n = {aj};
@@ -339,14 +367,17 @@ inline Sample flash(Flash z = {}) {
     f.body.refs = {pairs(from)};
     f.body.values = {a0.id};
     f.identity = {identity};
-    const E l{k.pool.get(), k.pool->leaf(Op::var, Type::real, 0)}, r{k.pool.get(), k.pool->leaf(Op::var, Type::real, 1)};
+    const E l{k.pool.get(), k.pool->leaf(Op::var, Type::real, 0)},
+        r{k.pool.get(), k.pool->leaf(Op::var, Type::real, 1)};
     f.combine = {is_max ? expr::max(l, r).id : (l + r).id};
     f.accumulate = true;
     return Stmt{f};
   };
   p.body.push_back(fold(next, score, expr::real(-inf), true, true));
-  p.body.push_back(apply({ai, aj}, pairs(w), {pairs(score), each(next)}, exp_of(a0 - a1), {}, visible, expr::real(0)));
-  p.body.push_back(apply({ai}, each(act), {each(top), each(next)}, expr::select(a0 == a1, lit(k, 1), exp_of(a0 - a1))));
+  p.body.push_back(
+      apply({ai, aj}, pairs(w), {pairs(score), each(next)}, exp_of(a0 - a1), {}, visible, expr::real(0)));
+  p.body.push_back(
+      apply({ai}, each(act), {each(top), each(next)}, expr::select(a0 == a1, lit(k, 1), exp_of(a0 - a1))));
   p.body.push_back(apply({ai}, each(sum), {each(sum), each(act)}, a0 * a1));
   p.body.push_back(apply({ai, ac}, rows(acc), {rows(acc), each(act)}, a0 * a1));
   p.body.push_back(apply({ai}, each(top), {each(next)}, a0));
@@ -360,8 +391,10 @@ inline Sample flash(Flash z = {}) {
   mix.b = ref(vt, {v(j), v(c)});
   p.body.push_back({mix});
   k.body.push_back({p});
-  k.body.push_back(apply({ai, ac}, ref(out, {v(i0) + v(i), v(c)}), {rows(acc), each(sum)}, expr::ratio(a0, a1), {row_lives}));
-  k.body.push_back(apply({ai}, ref(lse, {v(i0) + v(i)}), {each(top), each(sum)}, a0 + expr::log(a1), {row_lives}));
+  k.body.push_back(apply({ai, ac}, ref(out, {v(i0) + v(i), v(c)}), {rows(acc), each(sum)},
+                         expr::ratio(a0, a1), {row_lives}));
+  k.body.push_back(
+      apply({ai}, ref(lse, {v(i0) + v(i)}), {each(top), each(sum)}, a0 + expr::log(a1), {row_lives}));
 
   s.buffers = {reals(size_t(z.n * z.d), 1), reals(size_t(z.m * z.d), 2), reals(size_t(z.m * z.d), 3),
                empty_reals(size_t(z.n * z.d)), empty_reals(size_t(z.n))};
@@ -372,7 +405,8 @@ inline Sample flash(Flash z = {}) {
     double total = 0;
     for (int64_t t = 0; t < z.m && t <= row; ++t) {
       double x = 0;
-      for (int64_t f = 0; f < z.d; ++f) x += s.buffers[0].r[size_t(row * z.d + f)] * s.buffers[1].r[size_t(t * z.d + f)];
+      for (int64_t f = 0; f < z.d; ++f)
+        x += s.buffers[0].r[size_t(row * z.d + f)] * s.buffers[1].r[size_t(t * z.d + f)];
       e.push_back(std::exp(x * scale));
       total += e.back();
     }
@@ -390,7 +424,8 @@ inline Sample flash(Flash z = {}) {
 inline Sample gather(int64_t tokens = 19, int64_t rows = 7, int64_t columns = 5) {
   Sample s;
   Kernel& k = s.kernel;
-  const int ids = global(k, "ids", {tokens}, Access::read, Format::i32), table = global(k, "table", {rows, columns}, Access::read);
+  const int ids = global(k, "ids", {tokens}, Access::read, Format::i32),
+            table = global(k, "table", {rows, columns}, Access::read);
   const int out = global(k, "out", {tokens, columns}, Access::write);
   const Var t = k.fresh("t"), c = k.fresh("c");
   k.grid = {{t, tokens, 1}};
@@ -428,12 +463,16 @@ inline Sample scatter(int64_t n = 32) {
   for (int64_t p = 0; p < n; ++p) s.want[2].r[size_t(to[size_t(p)])] = s.buffers[1].r[size_t(p)];
   return s;
 }
-// ---- y[i] = sum of x[i, j] over j < len[i], and its sign where anything was summed (else untouched: `when`) ----
+
+// ---- y[i] = sum of x[i, j] over j < len[i], and its sign where anything was summed (else untouched: `when`)
+// ----
 inline Sample ragged(int64_t rows = 11, int64_t columns = 16) {
   Sample s;
   Kernel& k = s.kernel;
-  const int len = global(k, "len", {rows}, Access::read, Format::i32), x = global(k, "x", {rows, columns}, Access::read);
-  const int y = global(k, "y", {rows}, Access::write, Format::f64), sign = global(k, "sign", {rows}, Access::write);
+  const int len = global(k, "len", {rows}, Access::read, Format::i32),
+            x = global(k, "x", {rows, columns}, Access::read);
+  const int y = global(k, "y", {rows}, Access::write, Format::f64),
+            sign = global(k, "sign", {rows}, Access::write);
   const int total = tile(k, "total", {4}, Home::register_, Format::f64);
   const Var i0 = k.fresh("i0"), i = k.fresh("i"), j = k.fresh("j");
   k.grid = {{i0, rows, 4}};
@@ -447,7 +486,8 @@ inline Sample ragged(int64_t rows = 11, int64_t columns = 16) {
   f.limits = {Coordinate{v(j, -1) + (-1), {{0, 1}}}};
   f.body.values = {arg(k, 1).id};
   f.identity = {expr::real(0)};
-  const E l{k.pool.get(), k.pool->leaf(Op::var, Type::real, 0)}, r{k.pool.get(), k.pool->leaf(Op::var, Type::real, 1)};
+  const E l{k.pool.get(), k.pool->leaf(Op::var, Type::real, 0)},
+      r{k.pool.get(), k.pool->leaf(Op::var, Type::real, 1)};
   f.combine = {(l + r).id};
   k.body = {{f}, apply({{i, 4}}, ref(y, {v(i0) + v(i)}), {ref(total, {v(i)})}, arg(k, 0), {lives})};
   Stmt last = apply({{i, 4}}, ref(sign, {v(i0) + v(i)}), {ref(total, {v(i)}), ref(len, {v(i0) + v(i)})},
@@ -456,7 +496,8 @@ inline Sample ragged(int64_t rows = 11, int64_t columns = 16) {
   k.body.push_back(last);
   std::vector<int64_t> lens;
   for (int64_t p = 0; p < rows; ++p) lens.push_back(p * 7 % (columns + 1));
-  s.buffers = {wholes(lens), reals(size_t(rows * columns), 6), empty_reals(size_t(rows)), empty_reals(size_t(rows))};
+  s.buffers = {wholes(lens), reals(size_t(rows * columns), 6), empty_reals(size_t(rows)),
+               empty_reals(size_t(rows))};
   s.want.resize(4);
   for (int64_t p = 0; p < rows; ++p) {
     double t = 0;
@@ -468,8 +509,9 @@ inline Sample ragged(int64_t rows = 11, int64_t columns = 16) {
 }
 
 inline std::vector<std::pair<std::string, Sample>> all() {
-  std::vector<std::pair<std::string, Sample>> out = {{"map", map()},       {"matmul", matmul()}, {"flash", flash()},
-                                                     {"gather", gather()}, {"scatter", scatter()}, {"ragged", ragged()}};
+  std::vector<std::pair<std::string, Sample>> out = {{"map", map()},         {"matmul", matmul()},
+                                                     {"flash", flash()},     {"gather", gather()},
+                                                     {"scatter", scatter()}, {"ragged", ragged()}};
   for (auto& m : monoids()) out.emplace_back("row fold, " + m.name, row_fold(m));
   return out;
 }
@@ -481,12 +523,13 @@ inline std::string differences(const Sample& s, const std::vector<Buffer>& got) 
     for (size_t e = 0; e < s.want[b].r.size() && out.size() < 400; ++e) {
       const double w = s.want[b].r[e], g = got[b].r[e];
       if (std::isnan(w) ? !std::isnan(g) : !(w == g || std::fabs(w - g) <= s.tolerance * (1 + std::fabs(w))))
-        out += "buffer " + std::to_string(b) + "[" + std::to_string(e) + "]: " + std::to_string(g) + ", not " + std::to_string(w) + "\n";
+        out += "buffer " + std::to_string(b) + "[" + std::to_string(e) + "]: " + std::to_string(g) +
+               ", not " + std::to_string(w) + "\n";
     }
     for (size_t e = 0; e < s.want[b].i.size() && out.size() < 400; ++e)
       if (got[b].i[e] != s.want[b].i[e])
-        out += "buffer " + std::to_string(b) + "[" + std::to_string(e) + "]: " + std::to_string(got[b].i[e]) + ", not " +
-               std::to_string(s.want[b].i[e]) + "\n";
+        out += "buffer " + std::to_string(b) + "[" + std::to_string(e) + "]: " + std::to_string(got[b].i[e]) +
+               ", not " + std::to_string(s.want[b].i[e]) + "\n";
   }
   return out;
 }

@@ -55,7 +55,8 @@ TEST(simulate, stores_round_to_the_format_of_the_memory) {
   s.kernel.memories[1].format = Format::bf16;
   std::vector<Buffer> b = s.buffers;
   ASSERT_TRUE(simulate(s.kernel, b).clean());
-  for (size_t i = 0; i < b[1].r.size(); ++i) EXPECT_EQ(b[1].r[i], expr::rounded(s.want[1].r[i], Format::bf16));
+  for (size_t i = 0; i < b[1].r.size(); ++i)
+    EXPECT_EQ(b[1].r[i], expr::rounded(s.want[1].r[i], Format::bf16));
 }
 TEST(simulate, rounding_every_operation_is_an_option) {
   Sample s = row_fold(monoids()[0]);
@@ -90,7 +91,8 @@ TEST(simulate, counts_loads_and_stores_by_level) {
   EXPECT_EQ(out.memory[2].stores, 32 * 32);
   EXPECT_EQ(out.at[0].loads, 2 * 32 * 16 * 2);
   EXPECT_EQ(out.written[2], 32 * 32);
-  // 4 rows x 1 vector of 4 columns stay in registers: an element of A is read for each of 4 vectors, B for each of 4 rows.
+  // 4 rows x 1 vector of 4 columns stay in registers: an element of A is read for each of 4 vectors, B for
+  // each of 4 rows.
   EXPECT_EQ(out.memory[3].loads, 4 * (32 * 16 * 2));
   EXPECT_EQ(out.memory[4].loads, 4 * (32 * 16 * 2));
 }
