@@ -1,4 +1,5 @@
 // libFuzzer: any bytes give a graph or diagnostics; a graph prints and reads back with the same hash.
+#include <cstdint>
 #include <cstdlib>
 
 #include "tang/text/text.hpp"
