@@ -16,6 +16,7 @@ using plan::Role;
 
 namespace {
 
+constexpr int64_t small_work = 48 << 10;  // terms
 constexpr int64_t narrow = 4;  // fewer rows than this are folded row by row: a register block would be mostly padding
 
 struct Chooser {
@@ -24,7 +25,7 @@ struct Chooser {
   const schedule::Schedule& s;
   const target::Target& t;
   Choice out = {};
-  std::vector<char> is_m = std::vector<char>(group.extent.size(), 0), is_n = is_m, is_k = is_m;
+  std::vector<char> is_m = std::vector<char>(group.extent.size(), 0), is_n = is_m, is_k = is_m, around_m = is_m, around_n = is_m;
 
   const Comp& comp(ir::NodeId id) const { return *g[id].comp(); }
   std::set<int> long_points(const Comp& n) const {
@@ -57,9 +58,18 @@ struct Chooser {
       batch = both;
     }
     for (int a : batch) points.erase(a);
-    int last = -1;
-    for (int a : n.outs[component].axes)
-      if (points.count(a)) last = a;
+    // Columns lie along vectors: of a shared subterm the axis that its readers fold, else the innermost axis of the
+    // result that fills a vector, else the widest.
+    int last = -1, widest_point = -1;
+    bool folded_later = false;
+    for (int a : n.outs[component].axes) {
+      if (!points.count(a)) continue;
+      if (widest_point < 0 || n.extent(a).value() > n.extent(widest_point).value()) widest_point = a;
+      const bool later = core[size_t(a)] >= 0 && group.role[size_t(core[size_t(a)])] == Role::looped;
+      if (later || (!folded_later && n.extent(a).value() >= t.lanes / 2)) last = a;
+      folded_later |= later;
+    }
+    if (last < 0) last = widest_point;
     if (last < 0) return Refusal{"no axis of its own on either side"};
     auto sides = split_factors(factors, points, folds, last);
     if (!sides) return Refusal{sides.why()};
@@ -67,29 +77,31 @@ struct Chooser {
     // The weight of a base is a tile of its own over (rows, terms): it stands alone on the rows' side.
     if (!base_axes.empty() && (c.sides.a != std::vector<int>{-1} || c.sides.k.size() != 1)) return Refusal{"the base's weight does not stand alone"};
     c.batch.assign(batch.begin(), batch.end());
-    // One axis a side is blocked; the others are one element wide, so they must be axes of the group's grid.
-    auto keep_one = [&](std::vector<int>& side, int keep) -> bool {
-      for (int a : side) {
-        if (a == keep) continue;
-        if (core[size_t(a)] < 0 || group.role[size_t(core[size_t(a)])] != Role::grid) return false;
-        c.batch.push_back(a);
-      }
+    // One axis a side is blocked; the others are loops around it, inside the workgroup.
+    auto keep_one = [&](std::vector<int>& side, int keep, std::vector<int>& outer) {
+      for (int a : side)
+        if (a != keep) outer.push_back(a);
       side = {keep};
-      return true;
     };
     int widest = c.sides.m[0];
     for (int a : c.sides.m)
       if (n.extent(a).value() > n.extent(widest).value()) widest = a;
-    if (!keep_one(c.sides.m, widest) || !keep_one(c.sides.n, last)) return Refusal{"a side has several private axes"};
+    int64_t rows = 1;
+    for (int a : c.sides.m) rows *= n.extent(a).value();
+    keep_one(c.sides.m, widest, c.outer_m);
+    keep_one(c.sides.n, last, c.outer_n);
     for (int a : c.batch)
       if (core[size_t(a)] < 0) return Refusal{"a batch axis is private"};
-    if (n.extent(widest).value() < narrow) return Refusal{"too few rows for a register block"};
+    if (n.extent(widest).value() < narrow || rows < narrow) return Refusal{"too few rows for a register block"};
+    auto names = [](const std::set<int>& axes, int one, const std::vector<int>& more) {
+      return axes.count(one) || std::any_of(more.begin(), more.end(), [&](int a) { return axes.count(a); });
+    };
     // A bound that reads both sides masks single products: no operand can carry it.
     if (base_axes.empty())
       for (auto& piece : n.domain)
         for (auto& f : piece) {
           const std::set<int> axes = axes_of(n, f);
-          if (axes.count(widest) && axes.count(last)) return Refusal{"its domain ties rows to columns"};
+          if (names(axes, widest, c.outer_m) && names(axes, last, c.outer_n)) return Refusal{"its domain ties rows to columns"};
         }
     if (n.domain.size() > 1 && base_axes.empty()) return Refusal{"its domain is a union"};
     if (base_axes.empty() && expr::present(g.pool, n.lift[component]).when != expr::yes(g.pool)) return Refusal{"a data predicate"};
@@ -100,6 +112,8 @@ struct Chooser {
       if (core[size_t(a)] >= 0) to[size_t(core[size_t(a)])] = 1;
     };
     for (int a : c.sides.m) put(is_m, a);
+    for (int a : c.outer_m) put(around_m, a);
+    for (int a : c.outer_n) put(around_n, a);
     for (int a : c.sides.n) put(is_n, a);
     for (int a : c.sides.k) put(is_k, a);
   }
@@ -148,6 +162,19 @@ struct Chooser {
       }
       out.tile.push_back(std::max<int64_t>(1, tile));
     }
+    // Narrow sides take more axes into the block.
+    int64_t rows = 1, columns = 1;
+    for (size_t a = 0; a < group.extent.size(); ++a) {
+      if (is_m[a]) rows = std::max(rows, out.tile[a]);
+      if (is_n[a] && group.role[a] == Role::grid) columns = std::max(columns, out.tile[a]);
+    }
+    for (size_t a = group.extent.size(); a-- > 0;) {
+      if (group.role[a] != Role::grid || is_m[a] || is_n[a]) continue;
+      int64_t& filled = around_n[a] ? columns : rows;
+      if (!around_m[a] && !around_n[a]) continue;
+      out.tile[a] = std::max<int64_t>(1, std::min(group.extent[a], (around_n[a] ? 512 : 96) / filled));
+      filled *= out.tile[a];
+    }
     // Enough workgroups for every worker, evenly: halve the rows, then the columns.
     auto total = [&] {
       int64_t n = 1;
@@ -155,6 +182,9 @@ struct Chooser {
         if (group.role[a] == Role::grid) n *= blocks(a, out.tile[a]);
       return n;
     };
+    for (size_t a = 0; a < group.extent.size(); ++a)
+      if (group.role[a] == Role::grid && !is_m[a] && !is_n[a])
+        while (total() < 2 * t.workers && out.tile[a] > 1) out.tile[a] = (out.tile[a] + 1) / 2;
     for (size_t a = 0; a < group.extent.size(); ++a) {
       if (group.role[a] != Role::grid || !(is_n[a] && !is_m[a])) continue;
       while (total() < 2 * t.workers && out.tile[a] > nr) out.tile[a] = round_to((out.tile[a] + 1) / 2, nr);
@@ -221,6 +251,13 @@ struct Chooser {
     int64_t work = 1;
     for (auto& f : n.folds) work *= std::max<int64_t>(1, f.value());
     const int v = out.vector = vector_axis(n, true);
+    int64_t points = 1;
+    for (auto& e : n.points) points *= std::max<int64_t>(1, e.value());
+    if (points * work <= small_work) {  // one workgroup: waking another thread costs more than the work
+      for (size_t c = 0; c < group.extent.size(); ++c)
+        if (group.role[c] == Role::grid) out.tile[c] = std::max<int64_t>(1, group.extent[c]);
+      return;
+    }
     // Points: from the vector axis outwards until a block is worth a call.
     std::vector<int> order;
     if (v >= 0 && size_t(v) < n.points.size()) order.push_back(v);
@@ -243,9 +280,6 @@ struct Chooser {
       int64_t total = 1;
       for (size_t x = 0; x < group.extent.size(); ++x)
         if (group.role[x] == Role::grid) total *= blocks(x, out.tile[x]);
-      int64_t points = 1;
-      for (auto& e : n.points) points *= std::max<int64_t>(1, e.value());
-      if (points * work < 16384) break;  // too small to share
       const int64_t want = 2 * t.workers;
       if (total < want) out.tile[c] = std::max<int64_t>(1, (out.tile[c] * total + want - 1) / want);
       break;

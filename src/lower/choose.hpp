@@ -11,6 +11,7 @@ struct Contraction {
   Sides sides;                       // factor ids index `factors`
   std::vector<ir::Id> factors;       // of the component's lift, as written; the act of a base is factor -1
   std::vector<int> batch;
+  std::vector<int> outer_m, outer_n; // more axes of a side, around its blocked one
 };
 struct MemberForm {
   enum Kind : uint8_t { map, fold, chunked } kind = map;

@@ -47,7 +47,11 @@ Bounds Emitters::masks(const Site& s, Body& b, int side_axis, int other_axis) co
   const ir::Comp& n = comp(s.node);
   for (auto& f : s.domain[0]) {
     const std::set<int> axes = axes_of(n, f);
-    const bool mine = axes.count(side_axis) || (!axes.count(other_axis) && side_axis == s.c.sides.m[0]);
+    const bool rows = side_axis == s.c.sides.m[0];
+    auto names = [&](int axis, const std::vector<int>& outer) {
+      return axes.count(axis) || std::any_of(outer.begin(), outer.end(), [&](int a) { return axes.count(a); });
+    };
+    const bool mine = names(side_axis, rows ? s.c.outer_m : s.c.outer_n) || (!names(other_axis, rows ? s.c.outer_n : s.c.outer_m) && rows);
     if (mine) out.push_back(b.coordinate(f));
   }
   return out;
@@ -61,6 +65,7 @@ Ref Emitters::staged(const Site& s, const std::vector<int>& factors, int side_ax
   std::string key = std::to_string(s.node) + ":" + std::to_string(side_axis) + ":" + std::to_string(width);
   for (int x : ids) key += "," + std::to_string(s.c.factors[size_t(x)]);
   const int64_t panels = (f_.extent(n, s.core, side_axis) + width - 1) / width;
+  const std::vector<int>& outer = side_axis == s.c.sides.m[0] ? s.c.outer_m : s.c.outer_n;
   auto known = staged_.find(key);
   if (known == staged_.end()) {
     Place pl;
@@ -69,8 +74,19 @@ Ref Emitters::staged(const Site& s, const std::vector<int>& factors, int side_ax
     const Var panel = f_.k.fresh("p"), lane = f_.k.fresh("q");
     pl.at[size_t(side_axis)] = pl.at[size_t(side_axis)] + variable(panel, width) + variable(lane);
     Apply a;
-    std::vector<int64_t> shape{panels};
-    Ref dst{-1, {{variable(panel), {}}}, false};
+    std::vector<int64_t> shape;
+    Ref dst{-1, {}, false};
+    for (int x : outer) {
+      const Var v = f_.k.fresh("x");
+      const int64_t e = f_.extent(n, s.core, x), whole = n.extent(x).value();
+      pl.at[size_t(x)] = pl.at[size_t(x)] + variable(v);
+      a.axes.push_back({v, e});
+      shape.push_back(e);
+      dst.index.push_back({variable(v), {}});
+      if (whole % e) a.bounds.push_back({constant(whole - 1) - pl.at[size_t(x)], {}});
+    }
+    shape.push_back(panels);
+    dst.index.push_back({variable(panel), {}});
     a.axes.push_back({panel, panels});
     for (int k : s.c.sides.k) {
       const Var v = f_.k.fresh("k");
@@ -88,7 +104,7 @@ Ref Emitters::staged(const Site& s, const std::vector<int>& factors, int side_ax
     std::vector<ir::Id> terms;
     for (int x : factors) terms.push_back(s.c.factors[size_t(x)]);
     body.out.values.push_back(body.value(expr::product(f_.g.pool, terms)));
-    a.bounds = masks(s, body, side_axis, side_axis == s.c.sides.m[0] ? s.c.sides.n[0] : s.c.sides.m[0]);
+    for (auto& b : masks(s, body, side_axis, side_axis == s.c.sides.m[0] ? s.c.sides.n[0] : s.c.sides.m[0])) a.bounds.push_back(b);
     for (int x : s.c.sides.k) {
       const int64_t whole = n.extent(x).value(), e = f_.extent(n, s.core, x);
       if (whole % e) a.bounds.push_back({constant(whole - 1) - pl.at[size_t(x)], {}});
@@ -114,6 +130,7 @@ Ref Emitters::staged(const Site& s, const std::vector<int>& factors, int side_ax
   }
   // Where the contraction reads it: local coordinates of the blocked side and of k.
   Ref r{known->second, {}, false};
+  for (int x : outer) r.index.push_back({at.at[size_t(x)] - base(s.core, x), {}});
   r.index.push_back({variable(at.axes[size_t(at.find(side_axis))].var), {}});
   for (int k : s.c.sides.k) r.index.push_back({at.at[size_t(k)] - base(s.core, k), {}});
   r.index.push_back({variable(at.axes[size_t(at.find(side_axis)) + 1].var), {}});
@@ -244,17 +261,19 @@ void Emitters::contract(const Site& s, Port dst, const std::optional<Weight>& we
   at.at.resize(size_t(n.axis_count()));
   for (int a = 0; a < n.axis_count(); ++a) at.at[size_t(a)] = base(s.core, a);
   Contract c;
-  auto block = [&](int axis, int64_t width, std::vector<TileAxis>& axes, const std::string& stem) {
-    const int64_t panels = (f_.extent(n, s.core, axis) + width - 1) / width;
-    axes = {{f_.k.fresh(stem), panels}, {f_.k.fresh(stem), width}};
-    at.at[size_t(axis)] = at.at[size_t(axis)] + variable(axes[0].var, width) + variable(axes[1].var);
-    for (auto& x : axes) {
-      at.axes.push_back(x);
-      at.of.push_back(axis);
-    }
+  auto block = [&](int axis, int64_t width, const std::vector<int>& outer, std::vector<TileAxis>& axes, const std::string& stem) {
+    auto add = [&](int of, int64_t extent, int64_t stride) {
+      axes.push_back({f_.k.fresh(stem), extent});
+      at.at[size_t(of)] = at.at[size_t(of)] + variable(axes.back().var, stride);
+      at.axes.push_back(axes.back());
+      at.of.push_back(of);
+    };
+    for (int x : outer) add(x, f_.extent(n, s.core, x), 1);
+    add(axis, (f_.extent(n, s.core, axis) + width - 1) / width, width);
+    add(axis, width, 1);
   };
-  block(row, rows, c.m, "m");
-  block(column, nr, c.n, "n");
+  block(row, rows, s.c.outer_m, c.m, "m");
+  block(column, nr, s.c.outer_n, c.n, "n");
   for (int k : s.c.sides.k) {
     const Var v = f_.k.fresh("k");
     const int64_t e = f_.extent(n, s.core, k);

@@ -107,17 +107,19 @@ void globals_first(kernel::Kernel& k) {
 // ---- state --------------------------------------------------------------------------------------------------------
 void Emitters::state_tile(const plan::Member& m, const MemberForm& form, uint32_t component) {
   std::map<int, int64_t> pads;
+  int inner = -1;
   auto it = form.contractions.find(int(component));
   if (it != form.contractions.end()) {
     pads[it->second.sides.m[0]] = f_.choice.rows;
     pads[it->second.sides.n[0]] = f_.choice.columns();
+    inner = it->second.sides.n[0];
   }
-  f_.tile_for({m.node, component}, m.axis, "s", pads);
+  f_.tile_for({m.node, component}, m.axis, "s", pads, inner);
 }
 void Emitters::shared_tile(const plan::Shared& s, const std::optional<Contraction>& c) {
   std::map<int, int64_t> pads;
   if (c) pads = {{c->sides.m[0], f_.choice.rows}, {c->sides.n[0], f_.choice.columns()}};
-  f_.tile_for({s.node, 0}, s.axis, "d", pads);
+  f_.tile_for({s.node, 0}, s.axis, "d", pads, c ? c->sides.n[0] : -1);
 }
 void Emitters::start(const plan::Member& m, kernel::Block& to) {
   const ir::Comp& n = comp(m.node);

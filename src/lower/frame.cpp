@@ -83,7 +83,8 @@ int Frame::scratch(const std::string& name, std::vector<int64_t> shape, Format f
 Format Frame::tile_format(expr::Type t) const {
   return t == expr::Type::real ? k.compute : t == expr::Type::boolean ? Format::boolean : t == expr::Type::index ? Format::i64 : Format::u32;
 }
-int Frame::tile_for(Port p, const std::vector<int>& core, const std::string& name, const std::map<int, int64_t>& pads) {
+int Frame::tile_for(Port p, const std::vector<int>& core, const std::string& name, const std::map<int, int64_t>& pads,
+                    int inner) {
   const ir::Comp& n = *g[p.node].comp();
   const ir::Out& out = n.outs[p.port];
   Home h;
@@ -95,7 +96,18 @@ int Frame::tile_for(Port p, const std::vector<int>& core, const std::string& nam
     const int c = core[size_t(a)];
     h.base.push_back(c < 0 ? constant(0) : variable(block[size_t(c)]));
   }
-  h.memory = scratch(name, shape, tile_format(g.type(p)));
+  std::vector<int64_t> strides = kernel::row_major(shape);
+  for (size_t d = 0; d + 1 < shape.size(); ++d)
+    if (out.axes[d] == inner) {  // this dimension moves innermost
+      int64_t stride = shape[d];
+      for (size_t e = shape.size(); e-- > 0;) {
+        if (e == d) continue;
+        strides[e] = stride;
+        stride *= shape[e];
+      }
+      strides[d] = 1;
+    }
+  h.memory = scratch(name, shape, tile_format(g.type(p)), strides);
   tiles_[p] = h;
   return h.memory;
 }

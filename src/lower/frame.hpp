@@ -55,8 +55,9 @@ class Frame {
   // Same order as `which` minus the axes that are one element wide in a block.
   std::vector<int> wide(const ir::Comp& n, const std::vector<int>& core, const std::vector<int>& which) const;
 
-  // A tile for a port of a node in the group, over its output axes; `pads`: node axis -> a multiple to round up to.
-  int tile_for(Port p, const std::vector<int>& core, const std::string& name, const std::map<int, int64_t>& pads = {});
+  // A tile for a port of a node in the group, over its output axes; `pads`: node axis -> a multiple to round up to;
+  // the elements of axis `inner` lie next to each other (default: the last axis).
+  int tile_for(Port p, const std::vector<int>& core, const std::string& name, const std::map<int, int64_t>& pads = {}, int inner = -1);
   int scratch(const std::string& name, std::vector<int64_t> shape, kernel::Format f = kernel::Format::f32, std::vector<int64_t> strides = {});
   Ref tile_ref(Port p, const Place& at) const;         // the tile of `p` at the points of a statement of its node
   bool has_tile(Port p) const { return tiles_.count(p) > 0; }
