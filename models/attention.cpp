@@ -4,19 +4,22 @@
 
 namespace tang::models {
 
-Attention attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& o, Where where) {
+Attention attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& o,
+                    Where where) {
   if (!given(q) || (q.shape().size() != 4 && q.shape().size() != 5))
-    reject(where, "q is neither [batch, head, row, d] nor [batch, kv, group, row, d]",
-           {{given(q) ? q.name() + " is " + text(q.shape()) : "q is no tensor", given(q) ? q.where() : Where{}}},
-           "map it to one of those shapes first");
+    reject(
+        where, "q is neither [batch, head, row, d] nor [batch, kv, group, row, d]",
+        {{given(q) ? q.name() + " is " + text(q.shape()) : "q is no tensor", given(q) ? q.where() : Where{}}},
+        "map it to one of those shapes first");
   const bool grouped = q.shape().size() == 5;
   Shapes s(where);
   s("q", q, grouped ? "batch kv group row d" : "batch head row d");
   s("k", k, grouped ? "batch kv key d" : "batch head key d");
   s("v", v, grouped ? "batch kv key c" : "batch head key c");
-  const Axis b = axis("b", s["batch"]), i = axis("i", s["row"]), j = axis("j", s["key"]), d = axis("d", s["d"]), c = axis("c", s["c"]);
-  Spot spot{b, {axis(grouped ? "g" : "h", s[grouped ? "kv" : "head"])}, i, j, 0, s["row"], s["key"],
-            o.first ? *o.first : Index(s["key"] - s["row"]), q.builder, where};
+  const Axis b = axis("b", s["batch"]), i = axis("i", s["row"]), j = axis("j", s["key"]),
+             d = axis("d", s["d"]), c = axis("c", s["c"]);
+  Spot spot{b,        {axis(grouped ? "g" : "h", s[grouped ? "kv" : "head"])}, i,         j,    0, s["row"],
+            s["key"], o.first ? *o.first : Index(s["key"] - s["row"]),         q.builder, where};
   spot.position = Index(i) + spot.first;
   const Coords of_key = Coords{b, spot.heads[0], j};
   if (grouped) spot.heads.push_back(axis("r", s["group"]));
@@ -40,7 +43,8 @@ Attention attention(const Tensor& q, const Tensor& k, const Tensor& v, const Att
   if (given(o.keep)) {
     s("keep", o.keep, "row key");
     if (o.keep.type() != Type::boolean)
-      reject(where, "keep holds " + std::string(expr::name(o.keep.type())) + " values", {{o.keep.name() + " is declared here", o.keep.where()}}, "declare it with Format::boolean");
+      reject(where, "keep holds " + std::string(expr::name(o.keep.type())) + " values",
+             {{o.keep.name() + " is declared here", o.keep.where()}}, "declare it with Format::boolean");
     score = masked(o.keep.at({i, j}, where), score);
   }
   if (o.mask) score = masked(o.mask->at(spot), score);
@@ -69,18 +73,22 @@ Tensor replaced(const Tensor& cache, const Tensor& fresh, const Tensor& pos, boo
   Shapes s(where);
   s("cache", cache, "time heads d")("fresh", fresh, "heads d")("pos", pos, "");
   if (pos.type() != Type::index)
-    reject(where, "pos holds " + std::string(expr::name(pos.type())) + " values", {{pos.name() + " is declared here", pos.where()}}, "declare it with an integer format");
+    reject(where, "pos holds " + std::string(expr::name(pos.type())) + " values",
+           {{pos.name() + " is declared here", pos.where()}}, "declare it with an integer format");
   auto [t, h, d] = axes<"t h d">();
   Scalar slot = pos.at({}, where);
   if (ring) slot = slot % index_literal(*cache.builder, s.whole("time"));
-  return map({t, h, d}, select(iota(t) == slot, fresh.at({h, d}, where), cache.at({t, h, d}, where)), cache.name(), where);
+  return map({t, h, d}, select(iota(t) == slot, fresh.at({h, d}, where), cache.at({t, h, d}, where)),
+             cache.name(), where);
 }
-}  // namespace
+} // namespace
+
 Tensor append(const Tensor& cache, const Tensor& fresh, const Tensor& pos, Where where) {
   return replaced(cache, fresh, pos, false, where);
 }
+
 Tensor append_to_ring(const Tensor& cache, const Tensor& fresh, const Tensor& pos, Where where) {
   return replaced(cache, fresh, pos, true, where);
 }
 
-}  // namespace tang::models
+} // namespace tang::models

@@ -1,4 +1,5 @@
-// A Llama-style decoder: one graph a decode step with donated key and value caches, and a prefill graph at an offset.
+// A Llama-style decoder: one graph a decode step with donated key and value caches, and a prefill graph at an
+// offset.
 #pragma once
 #include "tang/models/block.hpp"
 
@@ -7,26 +8,29 @@ namespace tang::models {
 struct DecoderSize {
   BlockSize block;
   int64_t layers = 1, vocab = 512;
-  int64_t context = 256;     // rows of the caches
-  bool tied = true;          // the classifier is the token table
+  int64_t context = 256; // rows of the caches
+  bool tied = true;      // the classifier is the token table
   Format cache = Format::f32;
 };
+
 struct DecoderWeights {
-  Tensor tokens;                     // [vocab, model]
+  Tensor tokens; // [vocab, model]
   std::vector<BlockWeights> blocks;
-  Tensor norm;                       // [model]
-  Tensor classifier;                 // [vocab, model]
+  Tensor norm;       // [model]
+  Tensor classifier; // [vocab, model]
 };
+
 // Declares params: tokens, blocks.0.q, .., norm, classifier (unless tied).
 DecoderWeights decoder_weights(Builder& b, const DecoderSize& s, Format format = Format::f32);
 
-// One token. Inputs `token` and `pos` (rank 0, index); states keys.L and values.L [context, kv_heads, head], which are
-// outputs of the same name too: select(t == pos, new, old). Attention reads rows t <= pos. Output logits [vocab].
-// A position outside the context writes nothing: check it before the step.
+// One token. Inputs `token` and `pos` (rank 0, index); states keys.L and values.L [context, kv_heads, head],
+// which are outputs of the same name too: select(t == pos, new, old). Attention reads rows t <= pos. Output
+// logits [vocab]. A position outside the context writes nothing: check it before the step.
 void decode_step(Builder& b, const DecoderWeights& w, const DecoderSize& s, Where where = Where::here());
 
-// `rows` tokens at positions pos .. pos + rows - 1. Inputs `ids` [rows] and `pos`; the states and their outputs as
-// above; logits [rows, vocab], each row as decode_step would give it.
-void prefill(Builder& b, const DecoderWeights& w, const DecoderSize& s, const Extent& rows, Where where = Where::here());
+// `rows` tokens at positions pos .. pos + rows - 1. Inputs `ids` [rows] and `pos`; the states and their
+// outputs as above; logits [rows, vocab], each row as decode_step would give it.
+void prefill(Builder& b, const DecoderWeights& w, const DecoderSize& s, const Extent& rows,
+             Where where = Where::here());
 
-}  // namespace tang::models
+} // namespace tang::models

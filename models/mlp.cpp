@@ -4,13 +4,15 @@ namespace tang::models {
 
 namespace {
 struct Rows {
-  std::vector<Axis> rows;  // all dimensions but the last
+  std::vector<Axis> rows; // all dimensions but the last
   Axis last;
-  std::string dims;  // "_ _ "
+  std::string dims; // "_ _ "
 };
+
 Rows rows_of(const Tensor& x, const char* what, Where where) {
   if (!given(x) || x.shape().empty())
-    reject(where, std::string(what) + " of a tensor without dimensions", {}, "its last dimension holds the features");
+    reject(where, std::string(what) + " of a tensor without dimensions", {},
+           "its last dimension holds the features");
   Rows out;
   out.rows = axes_of(x, "i");
   out.last = out.rows.back();
@@ -18,13 +20,15 @@ Rows rows_of(const Tensor& x, const char* what, Where where) {
   for (size_t d = 0; d < out.rows.size(); ++d) out.dims += "_ ";
   return out;
 }
+
 std::vector<Axis> plus(std::vector<Axis> a, const Axis& b) {
   a.push_back(b);
   return a;
 }
-}  // namespace
+} // namespace
 
-Tensor linear(const Tensor& x, const Tensor& w, const Tensor& bias, const Activation& act, Layout layout, Where where) {
+Tensor linear(const Tensor& x, const Tensor& w, const Tensor& bias, const Activation& act, Layout layout,
+              Where where) {
   const Rows r = rows_of(x, "a linear layer", where);
   const bool out_first = layout == Layout::out_in;
   Shapes s(where);
@@ -37,14 +41,18 @@ Tensor linear(const Tensor& x, const Tensor& w, const Tensor& bias, const Activa
   if (given(bias)) y = y + bias.at({o}, where);
   return map(plus(r.rows, o), act ? act(y) : y, "linear", where);
 }
-Tensor mlp(const Tensor& x, const std::vector<Layer>& layers, const Activation& act, Layout layout, Where where) {
+
+Tensor mlp(const Tensor& x, const std::vector<Layer>& layers, const Activation& act, Layout layout,
+           Where where) {
   if (layers.empty()) reject(where, "an MLP without layers", {}, "give it at least one layer");
   Tensor h = x;
   for (size_t k = 0; k < layers.size(); ++k)
     h = linear(h, layers[k].w, layers[k].bias, k + 1 < layers.size() ? act : Activation{}, layout, where);
   return h;
 }
-Tensor swiglu(const Tensor& x, const Tensor& gate, const Tensor& up, const Tensor& down, bool stored, Where where) {
+
+Tensor swiglu(const Tensor& x, const Tensor& gate, const Tensor& up, const Tensor& down, bool stored,
+              Where where) {
   const Rows r = rows_of(x, "swiglu", where);
   Shapes s(where);
   s("x", x, r.dims + "m")("gate", gate, "f m")("up", up, "f m")("down", down, "m f");
@@ -58,8 +66,10 @@ Tensor swiglu(const Tensor& x, const Tensor& gate, const Tensor& up, const Tenso
     u = keep(hidden, u, "up", where).at(coords(hidden), where);
   }
   const Tensor h = map(hidden, silu(g) * u, "hidden", where);
-  return map(plus(r.rows, o), sum(f, h.at(coords(hidden), where) * down.at({o, f}, where), where), "swiglu", where);
+  return map(plus(r.rows, o), sum(f, h.at(coords(hidden), where) * down.at({o, f}, where), where), "swiglu",
+             where);
 }
+
 Tensor embedding(const Tensor& table, const Tensor& ids, Where where) {
   Shapes s(where);
   s("table", table, "row d");
@@ -70,11 +80,16 @@ Tensor embedding(const Tensor& table, const Tensor& ids, Where where) {
   const Axis d = axis("d", s["d"]);
   return map(plus(points, d), table.at({ids.at(coords(points), where), d}, where), "embedding", where);
 }
+
 Tensor add(const Tensor& a, const Tensor& b, Where where) {
   Shapes s(where);
   if (a.shape().size() != b.shape().size())
-    reject(where, "a sum of tensors of ranks " + std::to_string(a.shape().size()) + " and " + std::to_string(b.shape().size()),
-           {{a.name() + " is " + text(a.shape()), a.where()}, {b.name() + " is " + text(b.shape()), b.where()}}, "map one to the other's shape");
+    reject(
+        where,
+        "a sum of tensors of ranks " + std::to_string(a.shape().size()) + " and " +
+            std::to_string(b.shape().size()),
+        {{a.name() + " is " + text(a.shape()), a.where()}, {b.name() + " is " + text(b.shape()), b.where()}},
+        "map one to the other's shape");
   std::string dims;
   for (size_t d = 0; d < a.shape().size(); ++d) dims += "dim" + std::to_string(d) + " ";
   s("a", a, dims)("b", b, dims);
@@ -82,4 +97,4 @@ Tensor add(const Tensor& a, const Tensor& b, Where where) {
   return map(points, a.at(coords(points), where) + b.at(coords(points), where), "sum", where);
 }
 
-}  // namespace tang::models
+} // namespace tang::models

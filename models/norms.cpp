@@ -2,7 +2,8 @@
 
 namespace tang::models {
 
-Moments moments(const Over& over, const std::vector<Extent>& extents, const Scalar& x, Variance how, Where where) {
+Moments moments(const Over& over, const std::vector<Extent>& extents, const Scalar& x, Variance how,
+                Where where) {
   if (how == Variance::welford) {
     const auto s = fold(welford(), over, {1.0, x, 0.0}, where);
     return {s[1], ratio(s[2], s[0])};
@@ -19,6 +20,7 @@ Scalar scaled(const Scalar& x, const Tensor& gain, const Tensor& bias, const Ind
   if (given(bias)) y = y + bias.at({at}, where);
   return y;
 }
+
 // The last dimension of x is called `c`; gain and bias have it alone.
 void check_last(const Tensor& x, const Tensor& gain, const Tensor& bias, Where where) {
   if (!given(x) || x.shape().empty())
@@ -30,15 +32,18 @@ void check_last(const Tensor& x, const Tensor& gain, const Tensor& bias, Where w
   if (given(gain)) s("gain", gain, "c");
   if (given(bias)) s("bias", bias, "c");
 }
+
 struct Image {
-  std::vector<Axis> all;  // n, c, spatial..
+  std::vector<Axis> all; // n, c, spatial..
   std::vector<Axis> spatial;
-  std::vector<Extent> extents;  // of spatial
+  std::vector<Extent> extents; // of spatial
   Extent n = 0;
 };
+
 Image image(const Tensor& x, const Tensor& gain, const Tensor& bias, Where where) {
   if (!given(x) || x.shape().size() < 2)
-    reject(where, "x is no batch of images", {{"it is [n, channel, spatial..]", {}}}, "map it to that shape first");
+    reject(where, "x is no batch of images", {{"it is [n, channel, spatial..]", {}}},
+           "map it to that shape first");
   Shapes s(where);
   std::string dims = "n channel";
   for (size_t d = 2; d < x.shape().size(); ++d) dims += " _";
@@ -53,7 +58,7 @@ Image image(const Tensor& x, const Tensor& gain, const Tensor& bias, Where where
   out.n = shape[0];
   return out;
 }
-}  // namespace
+} // namespace
 
 Tensor layer_norm(const Tensor& x, const Tensor& gain, const Tensor& bias, LayerNorm options, Where where) {
   check_last(x, gain, bias, where);
@@ -71,6 +76,7 @@ Tensor layer_norm(const Tensor& x, const Tensor& gain, const Tensor& bias, Layer
   const Scalar y = (value - m.mean) / sqrt(m.variance + options.eps);
   return map(all, scaled(y, gain, bias, c, where), "layer_norm", where);
 }
+
 Tensor rms_norm(const Tensor& x, const Tensor& gain, double eps, Where where) {
   check_last(x, gain, {}, where);
   std::vector<Axis> all = axes_of(x, "i");
@@ -80,7 +86,8 @@ Tensor rms_norm(const Tensor& x, const Tensor& gain, double eps, Where where) {
   return map(all, scaled(value / sqrt(power + eps), gain, {}, c, where), "rms_norm", where);
 }
 
-Normed batch_norm(const Tensor& x, const Tensor& gain, const Tensor& bias, double eps, Variance how, Where where) {
+Normed batch_norm(const Tensor& x, const Tensor& gain, const Tensor& bias, double eps, Variance how,
+                  Where where) {
   const Image im = image(x, gain, bias, where);
   std::vector<Axis> over{im.all[0]};
   over.insert(over.end(), im.spatial.begin(), im.spatial.end());
@@ -95,8 +102,9 @@ Normed batch_norm(const Tensor& x, const Tensor& gain, const Tensor& bias, doubl
   out.y = batch_norm_with(x, out.mean, out.variance, gain, bias, eps, where);
   return out;
 }
-Tensor batch_norm_with(const Tensor& x, const Tensor& mean, const Tensor& variance, const Tensor& gain, const Tensor& bias,
-                       double eps, Where where) {
+
+Tensor batch_norm_with(const Tensor& x, const Tensor& mean, const Tensor& variance, const Tensor& gain,
+                       const Tensor& bias, double eps, Where where) {
   const Image im = image(x, gain, bias, where);
   Shapes s(where);
   s("gain", given(gain) ? gain : mean, "channel")("mean", mean, "channel")("variance", variance, "channel");
@@ -104,18 +112,23 @@ Tensor batch_norm_with(const Tensor& x, const Tensor& mean, const Tensor& varian
   const Scalar y = (x.at(coords(im.all), where) - mean.at({c}, where)) / sqrt(variance.at({c}, where) + eps);
   return map(im.all, scaled(y, gain, bias, c, where), "batch_norm", where);
 }
-Tensor instance_norm(const Tensor& x, const Tensor& gain, const Tensor& bias, double eps, Variance how, Where where) {
+
+Tensor instance_norm(const Tensor& x, const Tensor& gain, const Tensor& bias, double eps, Variance how,
+                     Where where) {
   const Image im = image(x, gain, bias, where);
   const Scalar value = x.at(coords(im.all), where);
   const Moments m = moments(im.spatial, im.extents, value, how, where);
-  return map(im.all, scaled((value - m.mean) / sqrt(m.variance + eps), gain, bias, im.all[1], where), "instance_norm", where);
+  return map(im.all, scaled((value - m.mean) / sqrt(m.variance + eps), gain, bias, im.all[1], where),
+             "instance_norm", where);
 }
-Tensor group_norm(const Tensor& x, int64_t groups, const Tensor& gain, const Tensor& bias, double eps, Variance how, Where where) {
+
+Tensor group_norm(const Tensor& x, int64_t groups, const Tensor& gain, const Tensor& bias, double eps,
+                  Variance how, Where where) {
   const Image im = image(x, gain, bias, where);
   const Extent channels = x.shape()[1];
   if (groups < 1 || !channels.is_constant() || channels.value() % groups)
-    reject(where, std::to_string(groups) + " groups of " + channels.text() + " channels", {{x.name() + " is " + text(x.shape()), x.where()}},
-           "the number of groups divides the channels");
+    reject(where, std::to_string(groups) + " groups of " + channels.text() + " channels",
+           {{x.name() + " is " + text(x.shape()), x.where()}}, "the number of groups divides the channels");
   const int64_t each = channels.value() / groups;
   const Axis n = im.all[0], g = axis("g", Extent(groups)), k = axis("k", Extent(each));
   const Index channel = each * Index(g) + Index(k);
@@ -131,4 +144,4 @@ Tensor group_norm(const Tensor& x, int64_t groups, const Tensor& gain, const Ten
   return map_at(points, at, x.shape(), y, "group_norm", where);
 }
 
-}  // namespace tang::models
+} // namespace tang::models

@@ -11,19 +11,25 @@ struct Products {
   Where where;
 
   Index row(int64_t gate) const { return Index(Extent(gate) * hidden) + Index(o); }
+
   // w x of a gate; `x` reads the input at (n, feature). Each product has its own fold axis.
-  template <class F>
-  Scalar of(const Tensor& w, const Extent& extent, int64_t gate, const F& x) const {
+  template <class F> Scalar of(const Tensor& w, const Extent& extent, int64_t gate, const F& x) const {
     const Axis k = axis("k", extent);
-    const Scalar weight = p.layout == Layout::out_in ? w.at({row(gate), k}, where) : w.at({k, row(gate)}, where);
+    const Scalar weight =
+        p.layout == Layout::out_in ? w.at({row(gate), k}, where) : w.at({k, row(gate)}, where);
     return sum(k, weight * x(k), where);
   }
-  Scalar bias(const Tensor& b, int64_t gate) const { return given(b) ? b.at({row(gate)}, where) : Scalar(0.0); }
+
+  Scalar bias(const Tensor& b, int64_t gate) const {
+    return given(b) ? b.at({row(gate)}, where) : Scalar(0.0);
+  }
 };
+
 Extent times(int64_t k, const Extent& e) { return Extent(k) * e; }
 
 // Checks a cell's weights; `x` and `h` are [.., in] and [.., hidden] with these names of dimensions.
-Products products(const Cell& p, int64_t gates, const Tensor& x, const char* x_dims, const Tensor& h, Where where) {
+Products products(const Cell& p, int64_t gates, const Tensor& x, const char* x_dims, const Tensor& h,
+                  Where where) {
   Shapes s(where);
   const bool out_first = p.layout == Layout::out_in;
   s("x", x, x_dims)("h", h, "batch hidden");
@@ -31,8 +37,11 @@ Products products(const Cell& p, int64_t gates, const Tensor& x, const char* x_d
   if (given(p.bias)) s("bias", p.bias, "rows");
   if (given(p.u_bias)) s("u_bias", p.u_bias, "rows");
   if (!(s["rows"] == times(gates, s["hidden"])))
-    reject(where, "a cell with " + s["rows"].text() + " rows for " + std::to_string(gates) + " gates of " + s["hidden"].text(),
-           {{p.u.name() + " is " + text(p.u.shape()), p.u.where()}}, "its weights hold one block of rows a gate");
+    reject(where,
+           "a cell with " + s["rows"].text() + " rows for " + std::to_string(gates) + " gates of " +
+               s["hidden"].text(),
+           {{p.u.name() + " is " + text(p.u.shape()), p.u.where()}},
+           "its weights hold one block of rows a gate");
   return {p, s["in"], s["hidden"], axis("n", s["batch"]), axis("o", s["hidden"]), where};
 }
 
@@ -52,10 +61,13 @@ Tensor gru_step(const Gru& g, const Products& w, const X& x, const Tensor& h, Wh
   } else {
     const Axis n = w.n, o = w.o;
     const Tensor reset = map({n, o}, sigmoid(gate(1)) * h.at({n, o}, where), "reset", where);
-    candidate = from_x + w.of(g.cell.u, w.hidden, 2, [&](const Index& k) { return reset.at({w.n, k}, where); }) + w.bias(g.cell.u_bias, 2);
+    candidate = from_x + w.of(g.cell.u, w.hidden, 2, [&](const Index& k) {
+      return reset.at({w.n, k}, where);
+    }) + w.bias(g.cell.u_bias, 2);
   }
   return map({w.n, w.o}, z * old(w.o) + (1 - z) * g.act(candidate), "gru", where);
 }
+
 template <class X>
 LstmState lstm_step(const Cell& p, const Products& w, const X& x, const LstmState& s, Where where) {
   auto old = [&](const Index& k) { return s.h.at({w.n, k}, where); };
@@ -68,21 +80,35 @@ LstmState lstm_step(const Cell& p, const Products& w, const X& x, const LstmStat
   const Tensor h = map({w.n, w.o}, o * tanh(c.at({w.n, w.o}, where)), "lstm", where);
   return {h, c};
 }
-}  // namespace
+} // namespace
 
 Tensor gru_cell(const Tensor& x, const Tensor& h, const Gru& p, Where where) {
   const Products w = products(p.cell, 3, x, "batch in", h, where);
-  return gru_step(p, w, [&](const Index& k) { return x.at({w.n, k}, where); }, h, where);
+  return gru_step(
+      p, w,
+      [&](const Index& k) {
+        return x.at({w.n, k}, where);
+      },
+      h, where);
 }
+
 Sequence gru(const Tensor& x, const Tensor& h0, const Gru& p, bool reverse, Where where) {
   const Products w = products(p.cell, 3, x, "time batch in", h0, where);
   const Axis t = axis("t", x.shape()[0]);
   Recurring how;
   how.reverse = reverse;
-  const Recurred r = recur(t, {carried("h", h0)}, [&](const std::vector<Tensor>& old) -> Step {
-    const Tensor next = gru_step(p, w, [&](const Index& k) { return x.at({t, w.n, k}, where); }, old[0], where);
-    return {{next}, {next}};
-  }, how, where);
+  const Recurred r = recur(
+      t, {carried("h", h0)},
+      [&](const std::vector<Tensor>& old) -> Step {
+        const Tensor next = gru_step(
+            p, w,
+            [&](const Index& k) {
+              return x.at({t, w.n, k}, where);
+            },
+            old[0], where);
+        return {{next}, {next}};
+      },
+      how, where);
   return {r.emits[0], r.states[0]};
 }
 
@@ -90,8 +116,14 @@ LstmState lstm_cell(const Tensor& x, const LstmState& s, const Cell& p, Where wh
   const Products w = products(p, 4, x, "batch in", s.h, where);
   Shapes shapes(where);
   shapes("h", s.h, "batch hidden")("c", s.c, "batch hidden");
-  return lstm_step(p, w, [&](const Index& k) { return x.at({w.n, k}, where); }, s, where);
+  return lstm_step(
+      p, w,
+      [&](const Index& k) {
+        return x.at({w.n, k}, where);
+      },
+      s, where);
 }
+
 LstmSequence lstm(const Tensor& x, const LstmState& start, const Cell& p, bool reverse, Where where) {
   const Products w = products(p, 4, x, "time batch in", start.h, where);
   Shapes shapes(where);
@@ -99,26 +131,44 @@ LstmSequence lstm(const Tensor& x, const LstmState& start, const Cell& p, bool r
   const Axis t = axis("t", x.shape()[0]);
   Recurring how;
   how.reverse = reverse;
-  const Recurred r = recur(t, {carried("h", start.h), carried("c", start.c)}, [&](const std::vector<Tensor>& old) -> Step {
-    const LstmState next = lstm_step(p, w, [&](const Index& k) { return x.at({t, w.n, k}, where); }, {old[0], old[1]}, where);
-    return {{next.h, next.c}, {next.h}};
-  }, how, where);
+  const Recurred r = recur(
+      t, {carried("h", start.h), carried("c", start.c)},
+      [&](const std::vector<Tensor>& old) -> Step {
+        const LstmState next = lstm_step(
+            p, w,
+            [&](const Index& k) {
+              return x.at({t, w.n, k}, where);
+            },
+            {old[0], old[1]}, where);
+        return {{next.h, next.c}, {next.h}};
+      },
+      how, where);
   return {r.emits[0], {r.states[0], r.states[1]}};
 }
 
-DeltaRule gated_delta_rule(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& gate, const Tensor& beta,
-                           const Tensor& start, Where where) {
+DeltaRule gated_delta_rule(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& gate,
+                           const Tensor& beta, const Tensor& start, Where where) {
   Shapes s(where);
-  s("q", q, "time key")("k", k, "time key")("v", v, "time value")("gate", gate, "time")("beta", beta, "time")("start", start, "key value");
-  const Axis t = axis("t", s["time"]), x = axis("x", s["key"]), y = axis("y", s["key"]), c = axis("c", s["value"]);
-  const Recurred r = recur(t, {carried("S", start)}, [&](const std::vector<Tensor>& old) -> Step {
-    const Tensor decayed = map({x, c}, exp(gate.at({t}, where)) * old[0].at({x, c}, where), "decayed", where);
-    const Scalar found = sum(y, decayed.at({y, c}, where) * k.at({t, y}, where), where);
-    const Tensor next = map({x, c}, decayed.at({x, c}, where) + beta.at({t}, where) * k.at({t, x}, where) * (v.at({t, c}, where) - found), "S", where);
-    const Tensor out = map({c}, sum(x, next.at({x, c}, where) * q.at({t, x}, where), where), "out", where);
-    return {{next}, {out}};
-  }, {}, where);
+  s("q", q, "time key")("k", k, "time key")("v", v, "time value")("gate", gate, "time")("beta", beta, "time")(
+      "start", start, "key value");
+  const Axis t = axis("t", s["time"]), x = axis("x", s["key"]), y = axis("y", s["key"]),
+             c = axis("c", s["value"]);
+  const Recurred r = recur(
+      t, {carried("S", start)},
+      [&](const std::vector<Tensor>& old) -> Step {
+        const Tensor decayed =
+            map({x, c}, exp(gate.at({t}, where)) * old[0].at({x, c}, where), "decayed", where);
+        const Scalar found = sum(y, decayed.at({y, c}, where) * k.at({t, y}, where), where);
+        const Tensor next = map({x, c},
+                                decayed.at({x, c}, where) +
+                                    beta.at({t}, where) * k.at({t, x}, where) * (v.at({t, c}, where) - found),
+                                "S", where);
+        const Tensor out =
+            map({c}, sum(x, next.at({x, c}, where) * q.at({t, x}, where), where), "out", where);
+        return {{next}, {out}};
+      },
+      {}, where);
   return {r.emits[0], r.states[0]};
 }
 
-}  // namespace tang::models
+} // namespace tang::models

@@ -8,11 +8,13 @@
 namespace tang::ir {
 
 Carried carried(std::string name, const Tensor& init) { return {std::move(name), init, {}, Format::f32}; }
+
 Carried carried(std::string name, std::vector<Extent> shape, Format format) {
   return {std::move(name), std::nullopt, std::move(shape), format};
 }
 
-// ---- reads across the border of a step ----------------------------------------------------------------------------
+// ---- reads across the border of a step
+// ----------------------------------------------------------------------------
 Builder* step_around(const Tensor& t) {
   Builder* const now = Builder::current();
   if (!now || now == t.builder) return nullptr;
@@ -28,17 +30,21 @@ Format format_of(const Graph& g, Port p) {
   const Input* in = g[p.node].input();
   return in ? in->format : default_format(g.type(p));
 }
+
 // The step's input that holds `from` of the graph around it, cut by `view`.
-Tensor input_of(Builder& step, Port from, const std::vector<Form>& view, const std::vector<Extent>& shape, Where where) {
+Tensor input_of(Builder& step, Port from, const std::vector<Form>& view, const std::vector<Extent>& shape,
+                Where where) {
   auto& s = step.state();
   auto& around = *s.around;
   for (auto& r : around.reads)
     if (r.from == from && r.view == view && s.g.shape({r.in, 0}) == shape) return {&step, {r.in, 0}};
   const Graph& outer = around.outer->state().g;
-  const NodeId in = s.g.add({Input{Input::data, shape, format_of(outer, from)}, "read " + std::to_string(around.reads.size()), where});
+  const NodeId in = s.g.add({Input{Input::data, shape, format_of(outer, from)},
+                             "read " + std::to_string(around.reads.size()), where});
   around.reads.push_back({from, view, in});
   return {&step, {in, 0}};
 }
+
 // The whole of a tensor of any graph around `b`, in b.
 Tensor whole(Builder& b, const Tensor& t, Where where) {
   if (t.builder == &b) return t;
@@ -47,7 +53,7 @@ Tensor whole(Builder& b, const Tensor& t, Where where) {
   for (size_t d = 0; d < near.shape().size(); ++d) view.push_back(axis(int(d) + 1));
   return input_of(b, near.port, view, near.shape(), where);
 }
-}  // namespace
+} // namespace
 
 std::optional<Scalar> clock_of(Builder::State& s, const Axis& a) {
   for (Builder::State* at = &s; at->around; at = &at->around->outer->state())
@@ -60,7 +66,8 @@ std::optional<Scalar> clock_of(Builder::State& s, const Axis& a) {
 
 namespace {
 // Border by border from the outside; what a coordinate's axes mean is known only to the innermost step.
-std::pair<Tensor, Coords> pulled(Builder& step, const Tensor& t, const Coords& all, bool innermost, Where where) {
+std::pair<Tensor, Coords> pulled(Builder& step, const Tensor& t, const Coords& all, bool innermost,
+                                 Where where) {
   if (t.builder == &step) return {t, all};
   auto& s = step.state();
   Builder& outer = *s.around->outer;
@@ -71,18 +78,22 @@ std::pair<Tensor, Coords> pulled(Builder& step, const Tensor& t, const Coords& a
   std::vector<Extent> shape;
   Coords rest;
   for (size_t d = 0; d < coords.size(); ++d) {
-    int64_t speed = 0;  // coordinates a step of time
+    int64_t speed = 0; // coordinates a step of time
     Index still = coords[d];
     still.axes.clear();
     for (auto& [a, k] : coords[d].axes)
-      if (a.id == time.id) speed += k;
-      else still.axes.emplace_back(a, k);
+      if (a.id == time.id)
+        speed += k;
+      else
+        still.axes.emplace_back(a, k);
     const int local = int(shape.size()) + 1;
     if (speed && still.axes.empty() && still.values.empty()) {
       if (speed == 1 && still.c == Extent(0))
-        outer.state().declare(time, dims[d], source.name() + ", dimension " + std::to_string(d), where, false);
+        outer.state().declare(time, dims[d], source.name() + ", dimension " + std::to_string(d), where,
+                              false);
       view.push_back(axis(0, speed) + constant(still.c));
-    } else if (speed && innermost && still.axes.size() == 1 && still.axes[0].second == 1 && still.values.empty()) {
+    } else if (speed && innermost && still.axes.size() == 1 && still.axes[0].second == 1 &&
+               still.values.empty()) {
       const Axis& a = still.axes[0].first;
       s.form(Index(a), where);
       shape.push_back(s.extent(int(a.id), where));
@@ -96,43 +107,58 @@ std::pair<Tensor, Coords> pulled(Builder& step, const Tensor& t, const Coords& a
   }
   return {input_of(step, source.port, view, shape, where), rest};
 }
-}  // namespace
+} // namespace
+
 std::pair<Tensor, Coords> brought(Builder& step, const Tensor& t, const Coords& coords, Where where) {
   return pulled(step, t, coords, true, where);
 }
 
-// ---- closing ------------------------------------------------------------------------------------------------------
+// ---- closing
+// ------------------------------------------------------------------------------------------------------
 namespace {
 std::string text(const std::vector<Extent>& shape) {
   std::string out;
   for (auto& e : shape) out += (out.empty() ? "" : ", ") + e.text();
   return "[" + out + "]";
 }
+
 // A form over (time, dims..).
-Form over_time(const Index& i, const Axis& time, const std::vector<Axis>& dims, const char* what, Where where) {
+Form over_time(const Index& i, const Axis& time, const std::vector<Axis>& dims, const char* what,
+               Where where) {
   if (!i.values.empty())
-    throw Error(where, std::string(what) + " depends on a value", {{"it is a form of the time axis and of dimensions", {}}}, "decide inside the step: select(..) or masked(..)");
+    throw Error(where, std::string(what) + " depends on a value",
+                {{"it is a form of the time axis and of dimensions", {}}},
+                "decide inside the step: select(..) or masked(..)");
   Form f = constant(i.c);
   for (auto& [a, k] : i.axes) {
     size_t d = 0;
     if (a.id != time.id) {
       while (d < dims.size() && dims[d].id != a.id) ++d;
       if (d++ == dims.size())
-        throw Error(where, std::string(what) + " mentions axis '" + a.name + "'", {{"it may mention the time axis '" + time.name + "' and the value's own dimensions", {}}}, "name it among the dimensions");
+        throw Error(where, std::string(what) + " mentions axis '" + a.name + "'",
+                    {{"it may mention the time axis '" + time.name + "' and the value's own dimensions", {}}},
+                    "name it among the dimensions");
     }
     f = f + axis(int(d), k);
   }
   return f;
 }
+
 void check_next(const Tensor& next, const Tensor& old, const std::string& name, Builder& step, Where where) {
   if (next.builder != &step)
-    throw Error(where, "the next state '" + name + "' is no tensor of the step", {}, "map it inside the step");
+    throw Error(where, "the next state '" + name + "' is no tensor of the step", {},
+                "map it inside the step");
   if (next.shape() == old.shape() && next.type() == old.type()) return;
-  throw Error(where, "the next state '" + name + "' has shape " + text(next.shape()) + " of " + expr::name(next.type()),
-              {{"the state has " + text(old.shape()) + " of " + expr::name(old.type()), old.where()}, {"the next one", next.where()}},
+  throw Error(where,
+              "the next state '" + name + "' has shape " + text(next.shape()) + " of " +
+                  expr::name(next.type()),
+              {{"the state has " + text(old.shape()) + " of " + expr::name(old.type()), old.where()},
+               {"the next one", next.where()}},
               "give the step's result the state's shape");
 }
-// Reads in structural order and under names that follow from it, whatever order the compiler evaluated operands in.
+
+// Reads in structural order and under names that follow from it, whatever order the compiler evaluated
+// operands in.
 Rebuilt settled(const Graph& g, const Graph& outer, std::vector<Recur::Read>& reads) {
   auto key = [&](const Recur::Read& r) {
     uint64_t h = combine(outer[r.from.node].hash, r.from.port);
@@ -165,39 +191,47 @@ Rebuilt settled(const Graph& g, const Graph& outer, std::vector<Recur::Read>& re
   out.map = std::move(renamed.map);
   return out;
 }
-}  // namespace
+} // namespace
 
-Recurred recur(const Axis& t, const std::vector<Carried>& states, const std::function<Step(const std::vector<Tensor>&)>& step_of,
-               const Recurring& options, Where where) {
+Recurred recur(const Axis& t, const std::vector<Carried>& states,
+               const std::function<Step(const std::vector<Tensor>&)>& step_of, const Recurring& options,
+               Where where) {
   Builder* outer = nullptr;
   for (auto& c : states)
     if (c.init) {
       if (outer && c.init->builder != outer)
-        throw Error(where, "the states of a recurrence belong to two graphs", {}, "give all of them inits of one builder");
+        throw Error(where, "the states of a recurrence belong to two graphs", {},
+                    "give all of them inits of one builder");
       outer = c.init->builder;
     }
   if (!outer) outer = Builder::current();
   if (!outer) throw Error(where, "a recurrence outside any graph", {}, "make a Builder first");
   // Nested: inits of the graph around are brought in.
-  if (outer != Builder::current() && Builder::current() && Builder::current()->state().around) outer = Builder::current();
+  if (outer != Builder::current() && Builder::current() && Builder::current()->state().around)
+    outer = Builder::current();
   auto& out_state = outer->state();
-  out_state.form(Index(t), where);  // registers a declared extent
+  out_state.form(Index(t), where); // registers a declared extent
 
   Builder inner;
   auto& s = inner.state();
   s.g.symbols = out_state.g.symbols;
-  s.around.emplace(Builder::State::Enclosing{outer, t, inner.input("time " + t.name, {}, Format::i32, where), {}});
+  s.around.emplace(
+      Builder::State::Enclosing{outer, t, inner.input("time " + t.name, {}, Format::i32, where), {}});
   Recur r;
   std::vector<Tensor> old;
   for (auto& c : states) {
     std::optional<Tensor> init;
     if (c.init) init = whole(*outer, *c.init, where);
-    old.push_back(inner.state(c.name, init ? init->shape() : c.shape, init ? format_of(out_state.g, init->port) : c.format, where));
+    old.push_back(inner.state(c.name, init ? init->shape() : c.shape,
+                              init ? format_of(out_state.g, init->port) : c.format, where));
     r.states.push_back({init ? std::optional(init->port) : std::nullopt, old.back().port.node, {}});
   }
   const Step step = step_of(old);
   if (step.next.size() != states.size())
-    throw Error(where, "the step gives " + std::to_string(step.next.size()) + " next states for " + std::to_string(states.size()) + " states", {}, "give one a state, in their order");
+    throw Error(where,
+                "the step gives " + std::to_string(step.next.size()) + " next states for " +
+                    std::to_string(states.size()) + " states",
+                {}, "give one a state, in their order");
   r.steps = out_state.extent(int(t.id), where);
   r.reverse = options.reverse;
   if (options.live) {
@@ -212,23 +246,32 @@ Recurred recur(const Axis& t, const std::vector<Carried>& states, const std::fun
   for (size_t k = 0; k < states.size(); ++k) {
     check_next(step.next[k], old[k], states[k].name, inner, where);
     r.states[k].out = step.next[k].port;
-    s.g.outputs.push_back({step.next[k].port, "next " + std::to_string(k), default_format(step.next[k].type())});
+    s.g.outputs.push_back(
+        {step.next[k].port, "next " + std::to_string(k), default_format(step.next[k].type())});
   }
   for (auto& e : step.emits) {
-    if (e.value.builder != &inner) throw Error(where, "an emit is no tensor of the step", {}, "map it inside the step");
+    if (e.value.builder != &inner)
+      throw Error(where, "an emit is no tensor of the step", {}, "map it inside the step");
     Recur::Emit emit{e.value.port, {}, e.shape};
     const auto dims = e.value.shape();
     if (e.at.empty()) {
       emit.view.push_back(axis(0));
       emit.shape = {r.steps};
-      for (size_t d = 0; d < dims.size(); ++d) emit.view.push_back(axis(int(d) + 1)), emit.shape.push_back(dims[d]);
+      for (size_t d = 0; d < dims.size(); ++d)
+        emit.view.push_back(axis(int(d) + 1)), emit.shape.push_back(dims[d]);
     } else if (e.at.size() != e.shape.size() || e.dims.size() != dims.size()) {
-      throw Error(where, "an emit with " + std::to_string(e.at.size()) + " coordinates and " + std::to_string(e.dims.size()) + " dimensions",
-                  {{"its array has " + std::to_string(e.shape.size()) + " dimensions, its value is " + text(dims), e.value.where()}}, "give a coordinate a dimension of the array, and an axis a dimension of the value");
+      throw Error(
+          where,
+          "an emit with " + std::to_string(e.at.size()) + " coordinates and " +
+              std::to_string(e.dims.size()) + " dimensions",
+          {{"its array has " + std::to_string(e.shape.size()) + " dimensions, its value is " + text(dims),
+            e.value.where()}},
+          "give a coordinate a dimension of the array, and an axis a dimension of the value");
     }
     for (auto& i : e.at) emit.view.push_back(over_time(i, t, e.dims, "an emit", where));
     r.emits.push_back(emit);
-    s.g.outputs.push_back({e.value.port, "emit " + std::to_string(r.emits.size() - 1), default_format(e.value.type())});
+    s.g.outputs.push_back(
+        {e.value.port, "emit " + std::to_string(r.emits.size() - 1), default_format(e.value.type())});
   }
   for (auto& w : s.warnings) out_state.warnings.push_back(w);
   std::vector<Recur::Read> reads = s.around->reads;
@@ -246,8 +289,9 @@ Recurred recur(const Axis& t, const std::vector<Carried>& states, const std::fun
   const size_t n_states = r.states.size(), n_emits = r.emits.size();
   const NodeId id = out_state.g.add({std::move(r), "recur", where});
   Recurred out;
-  for (size_t k = 0; k < n_states + n_emits; ++k) (k < n_states ? out.states : out.emits).push_back({outer, {id, uint32_t(k)}});
+  for (size_t k = 0; k < n_states + n_emits; ++k)
+    (k < n_states ? out.states : out.emits).push_back({outer, {id, uint32_t(k)}});
   return out;
 }
 
-}  // namespace tang::ir
+} // namespace tang::ir

@@ -11,6 +11,7 @@ using ir::FoldOrder;
 
 namespace {
 const double nan_ = std::nan("");
+
 // Nodes named `name` under n, the others exact.
 void set(eval::Options& o, const Graph& g, const std::string& name, eval::Numeric n) {
   bool found = false;
@@ -18,11 +19,13 @@ void set(eval::Options& o, const Graph& g, const std::string& name, eval::Numeri
     if (g[id].name == name) o.numerics[id] = n, found = true;
   EXPECT_TRUE(found) << name;
 }
+
 eval::Options only(const Graph& g, const std::string& name, eval::Numeric n) {
   eval::Options o;
   set(o, g, name, n);
   return o;
 }
+
 // Every node of the graph that computes a real.
 eval::Options all(const Graph& g, eval::Numeric n) {
   eval::Options o;
@@ -30,19 +33,29 @@ eval::Options all(const Graph& g, eval::Numeric n) {
     if (!g[id].input()) o.numerics[id] = n;
   return o;
 }
+
 std::vector<FoldOrder> orders() {
-  return {{}, {FoldOrder::tree, 8}, {FoldOrder::tree, 16}, {FoldOrder::tree, 32}, {FoldOrder::tree, 64}, {FoldOrder::tree, 13}, {FoldOrder::split, 7}, {FoldOrder::chunked, 128}};
+  return {{},
+          {FoldOrder::tree, 8},
+          {FoldOrder::tree, 16},
+          {FoldOrder::tree, 32},
+          {FoldOrder::tree, 64},
+          {FoldOrder::tree, 13},
+          {FoldOrder::split, 7},
+          {FoldOrder::chunked, 128}};
 }
+
 Array rounded(Array a, Format f) {
   for (double& v : a.r) v = ir::rounded(v, f);
   return a;
 }
-}  // namespace
+} // namespace
 
 TEST(cases, case_28_nan_is_propagated_and_the_first_one_wins) {
   std::vector<double> thousand(1000, 1);
   thousand[777] = nan_;
-  for (auto& [x, where_] : std::vector<std::pair<std::vector<double>, int64_t>>{{{nan_, 4.6151}, 0}, {{1, nan_, 3, nan_}, 1}, {thousand, 777}})
+  for (auto& [x, where_] : std::vector<std::pair<std::vector<double>, int64_t>>{
+           {{nan_, 4.6151}, 0}, {{1, nan_, 3, nan_}, 1}, {thousand, 777}})
     for (auto& order : orders()) {
       Builder b;
       Tensor in = b.input("x", {int64_t(x.size())});
@@ -59,6 +72,7 @@ TEST(cases, case_28_nan_is_propagated_and_the_first_one_wins) {
       EXPECT_TRUE(std::isnan(out["min"].r[0]));
     }
 }
+
 TEST(cases, case_29_ties_go_to_the_smaller_index) {
   auto at = [](const std::vector<double>& x, FoldOrder order) {
     Builder b;
@@ -84,8 +98,10 @@ TEST(cases, case_29_ties_go_to_the_smaller_index) {
     }
   }
 }
+
 TEST(cases, case_33_variance_of_values_far_from_zero) {
-  const double means[4] = {0, 100, 1000, 10000}, first[4] = {-1.341641, -1.341528, -1.341508, -1.331333}, last[4] = {1.341641, 1.341357, 1.344237, 1.331333};
+  const double means[4] = {0, 100, 1000, 10000}, first[4] = {-1.341641, -1.341528, -1.341508, -1.331333},
+               last[4] = {1.341641, 1.341357, 1.344237, 1.331333};
   Array x = filled({4, 16}, 0);
   for (size_t r = 0; r < 4; ++r)
     for (size_t k = 0; k < 16; ++k) x.r[r * 16 + k] = double(float(means[r] + double(k) * 1e-3));
@@ -93,7 +109,8 @@ TEST(cases, case_33_variance_of_values_far_from_zero) {
     Builder b;
     b.output(layer_norm(b.input("x", {4, 16}), {}, {}, {1e-5, how}), "y");
     const Graph g = b.graph();
-    const Array exact = value(g, {{"x", x}}, "y"), f32 = value(g, {{"x", x}}, "y", all(g, {Format::f32, Format::f32, {FoldOrder::tree, 16}}));
+    const Array exact = value(g, {{"x", x}}, "y"),
+                f32 = value(g, {{"x", x}}, "y", all(g, {Format::f32, Format::f32, {FoldOrder::tree, 16}}));
     for (size_t r = 0; r < 4; ++r) {
       EXPECT_NEAR(exact.r[r * 16], first[r], 2e-6) << r;
       EXPECT_NEAR(exact.r[r * 16 + 15], last[r], 2e-6) << r;
@@ -112,6 +129,7 @@ TEST(cases, case_33_variance_of_values_far_from_zero) {
   const Array bad = value(g, {{"x", x}}, "y", all(g, {Format::f32, Format::f32, {}}));
   EXPECT_GT(std::fabs(bad.r[48] - first[3]), 0.5);
 }
+
 TEST(cases, case_35_variance_of_huge_values) {
   Builder b;
   b.output(layer_norm(b.input("x", {4}), {}, {}, {1e-5, Variance::two_pass, true}), "y");
@@ -122,6 +140,7 @@ TEST(cases, case_35_variance_of_huge_values) {
   const Array f32 = value(g, in, "y", all(g, {Format::f32, Format::f32, {}}));
   for (double v : f32.r) EXPECT_FALSE(std::fabs(v) > 0.5) << v;
 }
+
 TEST(cases, case_36_moments_stored_in_bf16) {
   Array x = filled({1, 1, 1024}, 0);
   for (size_t k = 0; k < 1024; ++k) x.r[k] = k % 2 ? 4.9 : 5.1;
@@ -149,7 +168,8 @@ TEST(cases, case_36_moments_stored_in_bf16) {
   Builder c;
   Tensor in = c.input("x", {1024});
   const Axis k = axis("k"), one = axis("one", Extent(1));
-  const Tensor mean = map({one}, sum(k, in(k)) / 1024, "mean"), power = map({one}, sum(k, square(in(k))) / 1024, "power");
+  const Tensor mean = map({one}, sum(k, in(k)) / 1024, "mean"),
+               power = map({one}, sum(k, square(in(k))) / 1024, "power");
   c.output(map({one}, power(one) - mean(one) * mean(one)), "var");
   const Graph h = c.graph();
   eval::Options narrow;
@@ -157,6 +177,7 @@ TEST(cases, case_36_moments_stored_in_bf16) {
   set(narrow, h, "mean", {Format::bf16, Format::f32, {}});
   EXPECT_LE(value(h, {{"x", eval::reals({1024}, x.r)}}, "var", narrow).r[0], 0);
 }
+
 TEST(cases, case_39_logsumexp_at_infinity) {
   auto lse = [](const std::vector<double>& x, FoldOrder order) {
     Builder b;
@@ -189,6 +210,7 @@ TEST(cases, case_39_logsumexp_at_infinity) {
     EXPECT_NEAR(out[n].r[3], 3 + std::log(2), 1e-14) << n;
   }
 }
+
 TEST(cases, case_41_a_narrow_running_sum_saturates) {
   auto ones = [](int64_t n, eval::Numeric how) {
     Builder b;
@@ -199,8 +221,8 @@ TEST(cases, case_41_a_narrow_running_sum_saturates) {
     return value(g, {{"x", filled({n}, 1)}}, "s", only(g, "sum", how)).r[0];
   };
   const Format f16 = Format::f16, bf16 = Format::bf16, f32 = Format::f32;
-  EXPECT_EQ(ones(4096, {f16, f16, {}}), 2048);                       // predicted, so a budget can refuse it
-  EXPECT_EQ(ones(4096, {f16, f16, {FoldOrder::tree, 64}}), 4096);    // another order, another prediction
+  EXPECT_EQ(ones(4096, {f16, f16, {}}), 2048);                    // predicted, so a budget can refuse it
+  EXPECT_EQ(ones(4096, {f16, f16, {FoldOrder::tree, 64}}), 4096); // another order, another prediction
   EXPECT_EQ(ones(4096, {f16, f32, {}}), 4096);
   EXPECT_EQ(ones(512, {bf16, bf16, {}}), 256);
   EXPECT_EQ(ones(512, {bf16, f32, {}}), 512);
@@ -214,6 +236,7 @@ TEST(cases, case_41_a_narrow_running_sum_saturates) {
   EXPECT_EQ(value(g, {{"x", filled({512}, 3)}}, "p", narrow).r[0], 1.0 / 256);
   EXPECT_EQ(value(g, {{"x", filled({512}, 3)}}, "p", wide).r[0], 1.0 / 512);
 }
+
 TEST(cases, case_42_a_mean_that_fits_though_its_sum_does_not) {
   Builder b;
   Tensor x = b.input("x", {100}, Format::f16);
@@ -224,12 +247,13 @@ TEST(cases, case_42_a_mean_that_fits_though_its_sum_does_not) {
   eval::Options stored, epilogue;
   set(stored, g, "sum", {Format::f16, Format::f32, {}});
   set(stored, g, "mean", {Format::f16, Format::f32, {}});
-  set(epilogue, g, "sum", {Format::f32, Format::f32, {}});  // the epilogue reads the accumulator
+  set(epilogue, g, "sum", {Format::f32, Format::f32, {}}); // the epilogue reads the accumulator
   set(epilogue, g, "mean", {Format::f16, Format::f32, {}});
   EXPECT_EQ(value(g, in, "mean", stored).r[0], inf);
   EXPECT_EQ(value(g, in, "mean", epilogue).r[0], 1000);
   EXPECT_NEAR(value(g, in, "mean").r[0], 1000, 1e-10);
 }
+
 TEST(cases, case_44_small_values_to_f16) {
   EXPECT_EQ(ir::rounded(std::ldexp(1, -20), Format::f16), 9.5367431640625e-07);
   EXPECT_EQ(ir::rounded(6e-8, Format::f16), std::ldexp(1, -24));
@@ -245,9 +269,12 @@ TEST(cases, case_44_small_values_to_f16) {
   auto [i] = axes<"i">();
   b.output(map({i}, x(i) * 1.0, "copy"), "y");
   const Graph g = b.graph();
-  EXPECT_EQ(value(g, {{"x", eval::reals({3}, {std::ldexp(1, -20), 65519, 65520})}}, "y", only(g, "copy", {Format::f16, Format::f16, {}})).r,
+  EXPECT_EQ(value(g, {{"x", eval::reals({3}, {std::ldexp(1, -20), 65519, 65520})}}, "y",
+                  only(g, "copy", {Format::f16, Format::f16, {}}))
+                .r,
             (std::vector<double>{std::ldexp(1, -20), 65504, inf}));
 }
+
 TEST(cases, case_45_one_result_for_every_lane_and_every_run) {
   Builder b;
   Tensor x = b.input("x", {3, 1000});
@@ -267,6 +294,7 @@ TEST(cases, case_45_one_result_for_every_lane_and_every_run) {
     }
   }
 }
+
 TEST(cases, case_91_infinity_and_nan_are_values) {
   Builder b;
   Tensor x = b.input("x", {2}), y = b.input("y", {2});
@@ -278,9 +306,10 @@ TEST(cases, case_91_infinity_and_nan_are_values) {
   auto out = eval::run(b.graph(), {{"x", eval::reals({2}, {2, 3})}, {"y", eval::reals({2}, {nan_, 1})}});
   EXPECT_EQ(out["times"].r, (std::vector<double>{inf, inf}));
   EXPECT_EQ(out["nan"].i, (std::vector<int64_t>{1, 0}));
-  EXPECT_EQ(out["differs"].i, (std::vector<int64_t>{1, 0}));  // x == x does not fold to true
+  EXPECT_EQ(out["differs"].i, (std::vector<int64_t>{1, 0})); // x == x does not fold to true
   EXPECT_TRUE(std::isnan(out["minus"].r[0]));
 }
+
 TEST(cases, case_95_every_width_of_a_tree_sums_the_same_integers) {
   Builder b;
   Tensor x = b.input("x", {1000});
@@ -290,5 +319,9 @@ TEST(cases, case_95_every_width_of_a_tree_sums_the_same_integers) {
   Array data = filled({1000}, 0);
   for (size_t k = 0; k < 1000; ++k) data.r[k] = double(k % 7);
   for (int64_t width : {8, 16, 32, 64, 128, 256})
-    EXPECT_EQ(value(g, {{"x", data}}, "s", only(g, "sum", {Format::f32, Format::f32, {FoldOrder::tree, width}})).r[0], 2997) << width;
+    EXPECT_EQ(
+        value(g, {{"x", data}}, "s", only(g, "sum", {Format::f32, Format::f32, {FoldOrder::tree, width}}))
+            .r[0],
+        2997)
+        << width;
 }

@@ -6,14 +6,18 @@
 #include <string>
 
 namespace {
-const std::set<int> numbers{1,  3,  4,  5,  7,  8,  10, 11, 13, 14, 16, 18, 19, 21, 22, 24, 25, 27, 28, 29, 31, 33, 35, 36, 38, 39, 41, 42, 44, 45, 46,
-                            48, 50, 52, 54, 56, 57, 59, 60, 61, 63, 65, 66, 68, 70, 72, 74, 75, 76, 78, 80, 81, 83, 85, 86, 87, 90, 91, 93, 95, 97};
+const std::set<int> numbers{1,  3,  4,  5,  7,  8,  10, 11, 13, 14, 16, 18, 19, 21, 22, 24,
+                            25, 27, 28, 29, 31, 33, 35, 36, 38, 39, 41, 42, 44, 45, 46, 48,
+                            50, 52, 54, 56, 57, 59, 60, 61, 63, 65, 66, 68, 70, 72, 74, 75,
+                            76, 78, 80, 81, 83, 85, 86, 87, 90, 91, 93, 95, 97};
 
 struct Waiting {
   int number;
-  const char* what;      // remains to be shown
-  const char* waits_for;  // gradient, device, plan, tuning, kernels, quantised formats, files, engine, scans, emit
+  const char* what; // remains to be shown
+  const char*
+      waits_for; // gradient, device, plan, tuning, kernels, quantised formats, files, engine, scans, emit
 };
+
 // Not shown by any test of this executable.
 const Waiting waiting[] = {
     {31, "the gradient of a maximum goes to one of the tied places", "gradient"},
@@ -54,6 +58,7 @@ const Waiting partly[] = {
     {91, "fast-math targets", "device"},
     {95, "reported subgroup sizes that differ from the one asked for", "device"},
 };
+
 // Numbers in the names of this executable's tests: case_27_rows_.. shows 27.
 std::map<int, std::string> shown() {
   std::map<int, std::string> out;
@@ -67,7 +72,7 @@ std::map<int, std::string> shown() {
   }
   return out;
 }
-}  // namespace
+} // namespace
 
 TEST(waiting, every_case_is_shown_or_waits_for_something) {
   const auto here = shown();
@@ -82,7 +87,10 @@ TEST(waiting, every_case_is_shown_or_waits_for_something) {
     EXPECT_TRUE(seen.insert(w.number).second) << w.number << " is shown, or listed twice";
   }
   for (int n : numbers) EXPECT_TRUE(seen.count(n)) << "case " << n << " is neither shown nor waiting";
-  for (auto& w : partly) EXPECT_TRUE(here.count(w.number)) << w.number << " is listed as shown in part, but is not shown";
-  for (auto& w : waiting) RecordProperty("case_" + std::to_string(w.number), std::string(w.waits_for) + ": " + w.what);
-  for (auto& w : partly) RecordProperty("part_of_case_" + std::to_string(w.number), std::string(w.waits_for) + ": " + w.what);
+  for (auto& w : partly)
+    EXPECT_TRUE(here.count(w.number)) << w.number << " is listed as shown in part, but is not shown";
+  for (auto& w : waiting)
+    RecordProperty("case_" + std::to_string(w.number), std::string(w.waits_for) + ": " + w.what);
+  for (auto& w : partly)
+    RecordProperty("part_of_case_" + std::to_string(w.number), std::string(w.waits_for) + ": " + w.what);
 }

@@ -12,6 +12,7 @@ using namespace tang;
 using namespace tang::models;
 
 namespace {
+// clang-format off: a use and its line stay together.
 // The message of the Error that `use` throws on `line` of this file; HERE is that line, THERE any other one.
 template <class F>
 std::string said(int line, F use) {

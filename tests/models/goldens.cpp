@@ -20,12 +20,13 @@ Array blob(const formats::TensorFile& f, int n, std::vector<int64_t> shape) {
   a.shape = std::move(shape);
   return a;
 }
+
 Array observation(int64_t n) {
   std::vector<double> x;
   for (int64_t i = 0; i < n; ++i) x.push_back((double(i % 7) - 3) / 4);
   return eval::reals({1, n}, x);
 }
-}  // namespace
+} // namespace
 
 TEST(goldens, t1_walking_policy) {
   TANG_WEIGHTS(path, "T1.pt");
@@ -41,8 +42,11 @@ TEST(goldens, t1_walking_policy) {
   }
   b.output(mlp(b.input("x", {1, 47}), layers, elu), "actions");
   expect_near(value(b.graph(), in, "actions"),
-              {-.070026, .563209, .390513, .511849, .481234, -.162935, -.458413, -.021397, .365091, .082812, -1.436241, -.195529}, 1e-6);
+              {-.070026, .563209, .390513, .511849, .481234, -.162935, -.458413, -.021397, .365091, .082812,
+               -1.436241, -.195529},
+              1e-6);
 }
+
 TEST(goldens, g1_recurrent_policy) {
   TANG_WEIGHTS(path, "g1motion.pt");
   const auto f = formats::read_torchscript(formats::read_file(path));
@@ -62,11 +66,13 @@ TEST(goldens, g1_recurrent_policy) {
   for (size_t k = 0; k < steps.r.size(); ++k) steps.r[k] = observation(47).r[k % 47];
   in["x"] = steps;
   in["h0"] = in["c0"] = filled({1, 64}, 0);
-  const Array out = value(b.graph(), in, "actions");  // [3, 1, 12]
-  const double want[3][3] = {{-1.292478, .272257, .736914}, {-.903512, -.385242, .605617}, {-.650110, .764675, 1.395931}};
+  const Array out = value(b.graph(), in, "actions"); // [3, 1, 12]
+  const double want[3][3] = {
+      {-1.292478, .272257, .736914}, {-.903512, -.385242, .605617}, {-.650110, .764675, 1.395931}};
   for (size_t t = 0; t < 3; ++t)
     for (size_t a = 0; a < 3; ++a) EXPECT_NEAR(out.r[t * 12 + a], want[t][a], 1e-6) << t << " " << a;
 }
+
 TEST(goldens, rnnoise_gains) {
   TANG_WEIGHTS(path, "rnnoise-v0.1.safetensors");
   const auto f = formats::read_safetensors(formats::read_file(path));
@@ -80,7 +86,11 @@ TEST(goldens, rnnoise_gains) {
   auto run_gru = [&](const Tensor& x, const std::string& name, int64_t units) {
     Gru p;
     p.act = relu;
-    p.cell = {weight(name + ".weights"), weight(name + ".recurrent_weights"), weight(name + ".bias"), {}, Layout::in_out};
+    p.cell = {weight(name + ".weights"),
+              weight(name + ".recurrent_weights"),
+              weight(name + ".bias"),
+              {},
+              Layout::in_out};
     in["h0." + name] = filled({1, units}, 0);
     return gru(x, b.input("h0." + name, {1, units}), p).all;
   };
@@ -91,7 +101,8 @@ TEST(goldens, rnnoise_gains) {
     for (auto& p : parts) from.push_back(width), width = width + p.shape()[2];
     const Axis t = axis("t", parts[0].shape()[0]), n = axis("n", Extent(1)), c = axis("c", width);
     Scalar out = parts.back().where_in_range({t, n, Index(c) - Index(from.back())});
-    for (size_t k = parts.size() - 1; k-- > 0;) out = or_else(parts[k].where_in_range({t, n, Index(c) - Index(from[k])}), out);
+    for (size_t k = parts.size() - 1; k-- > 0;)
+      out = or_else(parts[k].where_in_range({t, n, Index(c) - Index(from[k])}), out);
     return map({t, n, c}, out, "joined");
   };
   const Tensor x = b.input("x", {3, 1, 42});
@@ -106,7 +117,9 @@ TEST(goldens, rnnoise_gains) {
   in["x"] = features;
   auto out = eval::run(b.graph(), in);
   expect_near(out["vad"], {.173137, .124614, .138426}, 1e-6);
-  const double want[3][4] = {{.151825, .181455, .125239, .111360}, {.101210, .111103, .060651, .048097}, {.072681, .075981, .038173, .028796}};
+  const double want[3][4] = {{.151825, .181455, .125239, .111360},
+                             {.101210, .111103, .060651, .048097},
+                             {.072681, .075981, .038173, .028796}};
   for (size_t t = 0; t < 3; ++t)
     for (size_t k = 0; k < 4; ++k) EXPECT_NEAR(out["gains"].r[t * 22 + k], want[t][k], 1e-6) << t << " " << k;
 }
@@ -146,10 +159,14 @@ TEST(goldens, gpt_nano_sort_gives_every_shipped_intermediate) {
     made["block" + std::to_string(layer)] = x;
     if (layer) continue;
     made["ln1"] = y.norm1, made["qkv"] = y.qkv, made["q"] = y.q, made["k"] = y.k, made["v"] = y.v;
-    made["att"] = y.scores, made["attSm"] = y.probabilities, made["yProj"] = y.proj, made["attnResid"] = y.residual1;
-    made["ln2"] = y.norm2, made["fc"] = y.hidden, made["gelu"] = y.active, made["mlp"] = y.mlp, made["mlpResid"] = y.y;
-    const Axis head = axis("h", Extent(3)), row = axis("i", Extent(11)), d = axis("d", Extent(16)), batch = axis("b", Extent(3));
-    made["y"] = map_at({batch, row, head, d}, {batch, row, 16 * Index(head) + d}, {3, 11, 48}, y.mixed(batch, head, row, d));
+    made["att"] = y.scores, made["attSm"] = y.probabilities, made["yProj"] = y.proj,
+    made["attnResid"] = y.residual1;
+    made["ln2"] = y.norm2, made["fc"] = y.hidden, made["gelu"] = y.active, made["mlp"] = y.mlp,
+    made["mlpResid"] = y.y;
+    const Axis head = axis("h", Extent(3)), row = axis("i", Extent(11)), d = axis("d", Extent(16)),
+               batch = axis("b", Extent(3));
+    made["y"] = map_at({batch, row, head, d}, {batch, row, 16 * Index(head) + d}, {3, 11, 48},
+                       y.mixed(batch, head, row, d));
   }
   made["ln_f"] = layer_norm(x, weight("transformer.ln_f.weight"), weight("transformer.ln_f.bias"));
   made["lm_head"] = linear(made["ln_f"], weight("lm_head.weight"));
@@ -160,7 +177,7 @@ TEST(goldens, gpt_nano_sort_gives_every_shipped_intermediate) {
   auto out = eval::run(b.graph(), in, two);
   int compared = 0;
   for (auto& e : partials.entries()) {
-    if (e.name == "idx" || e.name == "pos_emb") continue;  // an input, and a weight
+    if (e.name == "idx" || e.name == "pos_emb") continue; // an input, and a weight
     ASSERT_TRUE(made.count(e.name)) << e.name << " is not compared";
     const Array want = array_of(partials, e.name);
     const Array& got = out[e.name];
@@ -169,7 +186,7 @@ TEST(goldens, gpt_nano_sort_gives_every_shipped_intermediate) {
     for (int64_t k = 0; k < got.size(); ++k) {
       const double w = want.r[size_t(k)];
       const expr::Value g = got.at(k);
-      if (w == -inf) {  // the reference writes its mask into the scores; ours masks when they are read
+      if (w == -inf) { // the reference writes its mask into the scores; ours masks when they are read
         EXPECT_EQ(e.name, "att");
         continue;
       }

@@ -18,28 +18,32 @@ void normalise(const Array& x, const std::vector<size_t>& group, double eps, std
   for (size_t k : group) var += (x.r[k] - mean) * (x.r[k] - mean) / double(group.size());
   for (size_t k : group) out[k] = (x.r[k] - mean) / std::sqrt(var + eps);
 }
+
 // Elements grouped by a key of their flat index.
-template <class F>
-std::vector<double> normalised(const Array& x, F key, double eps) {
+template <class F> std::vector<double> normalised(const Array& x, F key, double eps) {
   std::map<int64_t, std::vector<size_t>> groups;
   for (size_t k = 0; k < x.r.size(); ++k) groups[key(int64_t(k))].push_back(k);
   std::vector<double> out(x.r.size());
   for (auto& [id, g] : groups) normalise(x, g, eps, out);
   return out;
 }
-}  // namespace
+} // namespace
 
 TEST(norms, layer_norm_both_ways_and_stored) {
   const Array x = u(1, {3, 2, 7}), gain = u(2, {7}), bias = u(3, {7});
-  std::vector<double> want = normalised(x, [](int64_t k) { return k / 7; }, 1e-5);
+  std::vector<double> want = normalised(
+      x, [](int64_t k) { return k / 7; }, 1e-5);
   for (size_t k = 0; k < want.size(); ++k) want[k] = want[k] * gain.r[k % 7] + bias.r[k % 7];
   for (auto how : {Variance::two_pass, Variance::welford})
     for (bool stored : {false, true}) {
       Builder b;
-      b.output(layer_norm(b.input("x", {3, 2, 7}), b.param("gain", {7}), b.param("bias", {7}), {1e-5, how, stored}), "y");
+      b.output(layer_norm(b.input("x", {3, 2, 7}), b.param("gain", {7}), b.param("bias", {7}),
+                          {1e-5, how, stored}),
+               "y");
       expect_near(value(b.graph(), {{"x", x}, {"gain", gain}, {"bias", bias}}, "y"), want, 1e-12);
     }
 }
+
 TEST(norms, rms_norm) {
   const Array x = u(1, {2, 5}), gain = u(2, {5});
   std::vector<double> want;
@@ -52,11 +56,13 @@ TEST(norms, rms_norm) {
   b.output(rms_norm(b.input("x", {2, 5}), b.param("gain", {5})), "y");
   expect_near(value(b.graph(), {{"x", x}, {"gain", gain}}, "y"), want, 1e-12);
 }
+
 TEST(norms, batch_instance_and_group) {
   const int64_t n = 2, c = 6, h = 3, w = 5, hw = h * w;
   const Array x = u(1, {n, c, h, w}), gain = u(2, {c}), bias = u(3, {c});
   auto affine = [&](std::vector<double> y) {
-    for (size_t k = 0; k < y.size(); ++k) y[k] = y[k] * gain.r[k / size_t(hw) % size_t(c)] + bias.r[k / size_t(hw) % size_t(c)];
+    for (size_t k = 0; k < y.size(); ++k)
+      y[k] = y[k] * gain.r[k / size_t(hw) % size_t(c)] + bias.r[k / size_t(hw) % size_t(c)];
     return y;
   };
   for (auto how : {Variance::two_pass, Variance::welford}) {
@@ -68,18 +74,32 @@ TEST(norms, batch_instance_and_group) {
     b.output(instance_norm(t, g, d, 1e-5, how), "instance");
     b.output(group_norm(t, 3, g, d, 1e-5, how), "group");
     auto out = eval::run(b.graph(), {{"x", x}, {"gain", gain}, {"bias", bias}});
-    expect_near(out["batch"], affine(normalised(x, [&](int64_t k) { return k / hw % c; }, 1e-5)), 1e-12);
-    expect_near(out["instance"], affine(normalised(x, [&](int64_t k) { return k / hw; }, 1e-5)), 1e-12);
-    expect_near(out["group"], affine(normalised(x, [&](int64_t k) { return k / hw / 2; }, 1e-5)), 1e-12);
+    expect_near(out["batch"],
+                affine(normalised(
+                    x, [&](int64_t k) { return k / hw % c; }, 1e-5)),
+                1e-12);
+    expect_near(out["instance"],
+                affine(normalised(
+                    x, [&](int64_t k) { return k / hw; }, 1e-5)),
+                1e-12);
+    expect_near(out["group"],
+                affine(normalised(
+                    x, [&](int64_t k) { return k / hw / 2; }, 1e-5)),
+                1e-12);
     EXPECT_TRUE(out["group"].all_present());
   }
 }
+
 TEST(norms, zero_rows_and_zero_channels_are_legal) {
   Builder b;
   b.output(layer_norm(b.input("x", {0, 4}), b.param("g", {4}), {}), "rows");
   b.output(rms_norm(b.input("y", {3, 0}), b.param("h", {0})), "none");
   b.output(softmax(b.input("z", {3, 0})), "soft");
-  auto out = eval::run(b.graph(), {{"x", filled({0, 4}, 0)}, {"g", filled({4}, 1)}, {"y", filled({3, 0}, 0)}, {"h", filled({0}, 0)}, {"z", filled({3, 0}, 0)}});
+  auto out = eval::run(b.graph(), {{"x", filled({0, 4}, 0)},
+                                   {"g", filled({4}, 1)},
+                                   {"y", filled({3, 0}, 0)},
+                                   {"h", filled({0}, 0)},
+                                   {"z", filled({3, 0}, 0)}});
   for (auto& [name, a] : out) EXPECT_EQ(a.size(), 0) << name;
 }
 
@@ -97,13 +117,12 @@ TEST(softmax, forms_agree_and_a_row_of_minus_infinity_is_zero) {
       for (size_t c = 0; c < 5; ++c) s += std::exp(x.r[i * 5 + c]);
       for (size_t c = 0; c < 5; ++c) {
         EXPECT_NEAR(out["p"].r[i * 5 + c], s > 0 ? std::exp(x.r[i * 5 + c]) / s : 0, 1e-14);
-        if (s > 0) {
-          EXPECT_NEAR(out["log"].r[i * 5 + c], x.r[i * 5 + c] - std::log(s), 1e-13);
-        }
+        if (s > 0) { EXPECT_NEAR(out["log"].r[i * 5 + c], x.r[i * 5 + c] - std::log(s), 1e-13); }
       }
     }
   }
 }
+
 TEST(softmax, cross_entropy_with_and_without_smoothing) {
   const Array x = u(1, {3, 4});
   const std::vector<int64_t> target{2, 0, 3};
@@ -140,7 +159,8 @@ TEST(rope, both_pairings_partial_and_given_positions) {
     for (int64_t i = 0; i < 3; ++i)
       for (int64_t p = 0; p < dim / 2; ++p) {
         const double angle = double(5 + i) * std::pow(100.0, -2.0 * double(p) / double(dim));
-        const size_t a = size_t(i * 6 + (half ? p : 2 * p)), c = size_t(i * 6 + (half ? p + dim / 2 : 2 * p + 1));
+        const size_t a = size_t(i * 6 + (half ? p : 2 * p)),
+                     c = size_t(i * 6 + (half ? p + dim / 2 : 2 * p + 1));
         y[a] = in.r[a] * std::cos(angle) - in.r[c] * std::sin(angle);
         y[c] = in.r[c] * std::cos(angle) + in.r[a] * std::sin(angle);
       }
@@ -159,13 +179,16 @@ TEST(mlp, every_activation_and_both_layouts) {
   const std::vector<std::pair<Activation, std::function<double(double)>>> acts{
       {relu, [](double x) { return std::max(x, 0.0); }},
       {gelu, [](double x) { return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0))); }},
-      {gelu_tanh, [](double x) { return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))); }},
+      {gelu_tanh,
+       [](double x) { return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))); }},
       {elu, [](double x) { return x < 0 ? std::expm1(x) : x; }},
       {silu, [](double x) { return x / (1 + std::exp(-x)); }}};
   const Array x = u(1, {2, 3}), w = u(2, {4, 3}), c = u(3, {4}), v = u(4, {2, 4});
   for (size_t k = 0; k < acts.size(); ++k) {
     Builder b;
-    b.output(mlp(b.input("x", {2, 3}), {{b.param("w", {4, 3}), b.param("c", {4})}, {b.param("v", {2, 4}), {}}}, acts[k].first), "y");
+    b.output(mlp(b.input("x", {2, 3}),
+                 {{b.param("w", {4, 3}), b.param("c", {4})}, {b.param("v", {2, 4}), {}}}, acts[k].first),
+             "y");
     std::vector<double> want;
     for (size_t i = 0; i < 2; ++i)
       for (size_t o = 0; o < 2; ++o) {
@@ -187,29 +210,36 @@ TEST(mlp, every_activation_and_both_layouts) {
   auto out = eval::run(b.graph(), {{"x", x}, {"p", u(5, {3, 4})}});
   EXPECT_EQ(out["a"].r, out["b"].r);
 }
+
 TEST(mlp, swiglu_stored_or_not) {
   const Array x = u(1, {2, 3}), g = u(2, {5, 3}), up = u(3, {5, 3}), d = u(4, {3, 5});
   std::vector<double> want(6, 0);
   for (size_t i = 0; i < 2; ++i)
     for (size_t f = 0; f < 5; ++f) {
       double a = 0, c = 0;
-      for (size_t m = 0; m < 3; ++m) a += g.r[f * 3 + m] * x.r[i * 3 + m], c += up.r[f * 3 + m] * x.r[i * 3 + m];
+      for (size_t m = 0; m < 3; ++m)
+        a += g.r[f * 3 + m] * x.r[i * 3 + m], c += up.r[f * 3 + m] * x.r[i * 3 + m];
       for (size_t o = 0; o < 3; ++o) want[i * 3 + o] += d.r[o * 5 + f] * a / (1 + std::exp(-a)) * c;
     }
   for (bool stored : {false, true}) {
     Builder b;
-    b.output(swiglu(b.input("x", {2, 3}), b.param("g", {5, 3}), b.param("u", {5, 3}), b.param("d", {3, 5}), stored), "y");
+    b.output(swiglu(b.input("x", {2, 3}), b.param("g", {5, 3}), b.param("u", {5, 3}), b.param("d", {3, 5}),
+                    stored),
+             "y");
     expect_near(value(b.graph(), {{"x", x}, {"g", g}, {"u", up}, {"d", d}}, "y"), want, 1e-12);
   }
 }
 
 TEST(moe, routed_sum_of_experts) {
   const int64_t T = 5, E = 4, K = 2, F = 3, M = 2;
-  const Array x = u(1, {T, M}), r = u(2, {T, E}), g = u(3, {E, F, M}), up = u(4, {E, F, M}), d = u(5, {E, M, F});
+  const Array x = u(1, {T, M}), r = u(2, {T, E}), g = u(3, {E, F, M}), up = u(4, {E, F, M}),
+              d = u(5, {E, M, F});
   for (bool renormalise : {false, true}) {
     Builder b;
     const Routing route_ = route(b.input("r", {T, E}), K, renormalise);
-    b.output(moe(b.input("x", {T, M}), route_, {b.param("g", {E, F, M}), b.param("u", {E, F, M}), b.param("d", {E, M, F})}), "y");
+    b.output(moe(b.input("x", {T, M}), route_,
+                 {b.param("g", {E, F, M}), b.param("u", {E, F, M}), b.param("d", {E, M, F})}),
+             "y");
     b.output(route_.experts, "experts");
     auto out = eval::run(b.graph(), {{"x", x}, {"r", r}, {"g", g}, {"u", up}, {"d", d}});
     std::vector<double> want(size_t(T * M), 0);
@@ -230,7 +260,8 @@ TEST(moe, routed_sum_of_experts) {
             a += g.r[size_t((e * F + f) * M + m)] * x.r[size_t(t * M + m)];
             c += up.r[size_t((e * F + f) * M + m)] * x.r[size_t(t * M + m)];
           }
-          for (int64_t o = 0; o < M; ++o) want[size_t(t * M + o)] += weight * d.r[size_t((e * M + o) * F + f)] * a / (1 + std::exp(-a)) * c;
+          for (int64_t o = 0; o < M; ++o)
+            want[size_t(t * M + o)] += weight * d.r[size_t((e * M + o) * F + f)] * a / (1 + std::exp(-a)) * c;
         }
       }
     }
@@ -251,13 +282,15 @@ TEST(blocks, naive_and_fused_forms_agree_and_rows_see_no_later_row) {
     ir::validate(g);
     Inputs in{{"x", u(1, {1, rows, 12})}};
     for (auto& n : g.nodes)
-      if (n.input() && n.name != "x") in[n.name] = u(double(n.name[2] + n.name.back()), eval::bound(n.input()->shape));
+      if (n.input() && n.name != "x")
+        in[n.name] = u(double(n.name[2] + n.name.back()), eval::bound(n.input()->shape));
     return value(g, in, "y");
   };
   const Array full = run(false, 5), naive = run(true, 5), shorter = run(false, 3);
   EXPECT_LT(eval::difference(full, naive), 1e-12);
   for (size_t k = 0; k < shorter.r.size(); ++k) EXPECT_EQ(shorter.r[k], full.r[k]);
 }
+
 TEST(blocks, the_papers_block_has_its_shapes) {
   Builder b;
   const BlockSize z;
@@ -267,6 +300,7 @@ TEST(blocks, the_papers_block_has_its_shapes) {
   int64_t weights = 0;
   const Graph g = b.graph();
   for (auto& n : g.nodes)
-    if (n.input() && n.input()->kind == ir::Input::param) weights += eval::volume(eval::bound(n.input()->shape));
+    if (n.input() && n.input()->kind == ir::Input::param)
+      weights += eval::volume(eval::bound(n.input()->shape));
   EXPECT_EQ(weights, 576 * (9 * 64 * 2 + 3 * 64 * 2 + 3 * 1536) + 2 * 576);
 }

@@ -15,8 +15,9 @@ inline std::string data_file(const std::string& name) {
   const std::filesystem::path folder = set ? set : TANG_DATA_DEFAULT;
   return (folder / name).string();
 }
-#define TANG_WEIGHTS(path, name)                                     \
-  const std::string path = ::tang::test::data_file(name);            \
+
+#define TANG_WEIGHTS(path, name)                                                                             \
+  const std::string path = ::tang::test::data_file(name);                                                    \
   if (!std::filesystem::exists(path)) GTEST_SKIP() << name << " is not present (set TANG_DATA)"
 
 inline Array array_of(const formats::TensorFile& f, const std::string& name, double scale = 1) {
@@ -25,7 +26,9 @@ inline Array array_of(const formats::TensorFile& f, const std::string& name, dou
   for (double& x : v) x *= scale;
   return eval::reals(e.shape, std::move(v));
 }
+
 inline std::vector<Extent> extents(const Array& a) { return {a.shape.begin(), a.shape.end()}; }
+
 // A param of the array's shape, bound to it.
 inline Tensor param(Builder& b, Inputs& in, const std::string& name, Array a) {
   const Tensor t = b.param(name, extents(a));
@@ -33,4 +36,4 @@ inline Tensor param(Builder& b, Inputs& in, const std::string& name, Array a) {
   return t;
 }
 
-}  // namespace tang::test
+} // namespace tang::test
