@@ -1,6 +1,6 @@
 // libFuzzer target: tensors in JSON.
-// Build: clang++ -std=c++20 -g -O1 -fsanitize=fuzzer,address,undefined -I build/view/formats
-//   -I build/view/base -I tests tests/fuzz/formats_json.cpp formats/*.cpp src/base/*.cpp
+// Build: clang++ -std=c++20 -g -O1 -fsanitize=fuzzer,address,undefined -I .rooms/formats
+//   -I .rooms/base -I tests tests/fuzz/formats_json.cpp formats/*.cpp src/base/*.cpp
 #include "tang/formats/json_tensors.hpp"
 
 #include "fuzz/formats.hpp"

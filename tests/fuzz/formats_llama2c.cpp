@@ -1,6 +1,6 @@
 // libFuzzer target: llama2.c checkpoint bytes.
-// Build: clang++ -std=c++20 -g -O1 -fsanitize=fuzzer,address,undefined -I build/view/formats
-//   -I build/view/base -I tests tests/fuzz/formats_llama2c.cpp formats/*.cpp src/base/*.cpp
+// Build: clang++ -std=c++20 -g -O1 -fsanitize=fuzzer,address,undefined -I .rooms/formats
+//   -I .rooms/base -I tests tests/fuzz/formats_llama2c.cpp formats/*.cpp src/base/*.cpp
 #include "tang/formats/llama2c.hpp"
 
 #include "fuzz/formats.hpp"

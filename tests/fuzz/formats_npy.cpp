@@ -1,6 +1,6 @@
 // libFuzzer target: npy bytes, and that writing what was read reads back the same.
-// Build: clang++ -std=c++20 -g -O1 -fsanitize=fuzzer,address,undefined -I build/view/formats
-//   -I build/view/base -I tests tests/fuzz/formats_npy.cpp formats/*.cpp src/base/*.cpp
+// Build: clang++ -std=c++20 -g -O1 -fsanitize=fuzzer,address,undefined -I .rooms/formats
+//   -I .rooms/base -I tests tests/fuzz/formats_npy.cpp formats/*.cpp src/base/*.cpp
 #include "tang/formats/npy.hpp"
 
 #include "fuzz/formats.hpp"

@@ -1,6 +1,6 @@
 // libFuzzer target: TorchScript zips.
-// Build: clang++ -std=c++20 -g -O1 -fsanitize=fuzzer,address,undefined -I build/view/formats
-//   -I build/view/base -I tests tests/fuzz/formats_torchscript.cpp formats/*.cpp src/base/*.cpp
+// Build: clang++ -std=c++20 -g -O1 -fsanitize=fuzzer,address,undefined -I .rooms/formats
+//   -I .rooms/base -I tests tests/fuzz/formats_torchscript.cpp formats/*.cpp src/base/*.cpp
 #include "tang/formats/torchscript.hpp"
 
 #include "fuzz/formats.hpp"
