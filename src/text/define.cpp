@@ -121,7 +121,9 @@ std::vector<Port> define(Model& m, const std::vector<Token>& names, const std::v
       auto terms = i.axes;
       std::sort(terms.begin(), terms.end(), [](auto& x1, auto& x2) { return std::abs(x1.second) < std::abs(x2.second); });
       Extent span = 1, last = i.c;
-      for (auto& [a, c] : terms) {
+      for (auto& term : terms) {
+        const Axis& a = term.first;
+        const int64_t c = term.second;
         const Extent n = s.axes.at(int(a.id)).extent;
         if (!used.insert(a.id).second || c < 0 || !(within("T0208", d.where, [&] { return Extent(c) - span; }).range(s.g.symbols).first >= 0))
           throw problem("T0208", d.where, "two points may land on one place of the output", {{"coordinate", d.where}}, "as in C*i + j with j < C: each axis once, each factor at least the span of the smaller ones");
