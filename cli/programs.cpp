@@ -71,8 +71,8 @@ Naive gru_step() {
 
 std::vector<Naive> demo_programs(int64_t scale) {
   std::vector<Naive> out;
-  out.push_back(causal_attention(512 * scale));
-  out.push_back(transformer_block(64 * scale));
+  out.push_back(causal_attention(256 * scale));
+  out.push_back(transformer_block(32 * scale));
   out.push_back(top_2_experts(32 * scale));
   out.push_back(padded_conv_and_norm(32 * scale));
   out.push_back(gru_step());

@@ -162,6 +162,7 @@ struct Job {
     if (fault.empty()) fault = name.empty() ? "a computed value" : "'" + name + "'";
   }
   void map(Tape::Run& run, int64_t at) {
+    run.evaluate_domain();
     run.evaluate();
     const Reg &live = run.live(), &v = run.root(0);
     Array& a = out[size_t(ports[0])];
@@ -210,6 +211,8 @@ struct Job {
                           : order.kind == FoldOrder::chunked               ? std::max<int64_t>(1, (total + order.n - 1) / std::max<int64_t>(1, order.n))
                                                                             : std::max<int64_t>(1, std::min(order.n, total));
     const Tuple unit = identity();
+    const bool plain = seen.size() == 1 && n.monoid->size() == 1 &&
+                       (ir::is_plain(g.pool, *n.monoid, Op::add) || ir::is_plain(g.pool, *n.monoid, Op::max) || ir::is_plain(g.pool, *n.monoid, Op::min));
     std::vector<Tuple> acc(size_t(parts), unit);
     Tuple item = unit;
     uint8_t mask[lanes], all[lanes];
@@ -220,6 +223,7 @@ struct Job {
         run.fold_at[f] = rest % folds[f];
         rest /= folds[f];
       }
+      if (!run.evaluate_domain()) continue;
       run.evaluate();
       bool any = false;
       for (int l = 0; l < run.count; ++l) {
@@ -242,8 +246,11 @@ struct Job {
         std::copy_n(run.root(s).r, run.count, lifted[s].r);
         std::copy_n(run.root(s).i, run.count, lifted[s].i);
       }
-      item = unit;
-      combine(k, seen, regs, item, lifted, mask, run.count, {}, types);
+      if (plain) item = std::move(lifted);  // 0 + x, max(-inf, x), ..: the term itself
+      else {
+        item = unit;
+        combine(k, seen, regs, item, lifted, mask, run.count, {}, types);
+      }
       const int64_t part = order.kind == FoldOrder::tree ? t % parts : order.kind == FoldOrder::sequential ? 0 : t * parts / total;
       combine(k, seen, regs, acc[size_t(part)], item, mask, run.count, numeric, types);
     }

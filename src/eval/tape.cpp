@@ -14,6 +14,7 @@ using ir::Id;
 Tape::Tape(const ir::Graph& g, const ir::Comp& comp, const std::vector<Id>& roots, bool with_domain)
     : g_(g), comp_(comp), read_reg_(comp.args.size(), -1) {
   if (with_domain) domain_ = guard(comp.domain);
+  domain_end_ = code_.size();
   std::unordered_map<Id, int> at;
   for (Id id : expr::schedule(g.pool, roots)) {
     const Term& t = g.pool[id];
@@ -103,8 +104,14 @@ void Tape::Run::set_points() {
     }
   }
 }
+bool Tape::Run::evaluate_domain() {
+  for (size_t k = 0; k < tape.domain_end_; ++k) tape.evaluate(*this, tape.code_[k]);
+  if (tape.domain_ < 0) return true;
+  const int64_t* alive = live().i;
+  return std::any_of(alive, alive + count, [](int64_t x) { return x != 0; });
+}
 void Tape::Run::evaluate() {
-  for (auto& in : tape.code_) tape.evaluate(*this, in);
+  for (size_t k = tape.domain_end_; k < tape.code_.size(); ++k) tape.evaluate(*this, tape.code_[k]);
 }
 
 namespace {

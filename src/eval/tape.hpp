@@ -38,7 +38,9 @@ class Tape {
     std::vector<char> in_range;
     Run(const Tape& t, std::vector<Source> sources);
     void set_points();   // after `coords` and `count` changed
-    void evaluate();     // at fold_at
+    // At fold_at: first whether the points live, then the bodies.
+    bool evaluate_domain();  // any lane alive?
+    void evaluate();         // the rest
     const Reg& root(size_t k) const { return regs[size_t(tape.roots_[k])]; }
     bool partial(size_t root) const { return may_be_partial[size_t(tape.roots_[root])]; }
     const Reg& live() const { return regs[size_t(tape.domain_)]; }  // boolean: the node's domain holds
@@ -73,6 +75,7 @@ class Tape {
   std::vector<int> read_reg_;
   std::vector<int> roots_;
   int domain_ = -1;
+  size_t domain_end_ = 0;  // instructions that the domain needs
   int registers_ = 0;
   friend struct Run;
 };
