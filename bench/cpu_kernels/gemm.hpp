@@ -9,7 +9,7 @@ struct GemmShape {
 };
 struct GemmBlocks {
   int rows = 12, vectors = 2, lanes = 16;      // register block: rows x (vectors lanes)
-  int64_t kc = 384, mc = 144, panels = 16;     // cache blocks; columns of a workgroup = panels * vectors * lanes
+  int64_t kc = 512, mc = 96, panels = 16;      // cache blocks; columns of a workgroup = panels * vectors * lanes
   int64_t nr() const { return int64_t(vectors) * lanes; }
 };
 // b [k, n] -> p [n / nr, k, nr], columns beyond n are 0. One workgroup a panel.
@@ -27,7 +27,7 @@ inline Kernel pack_columns(const std::string& name, int64_t k, int64_t n, int64_
 inline Kernel gemm(const std::string& name, const GemmShape& s, const GemmBlocks& z) {
   Kernel out;
   out.name = name;
-  const int64_t mr = z.rows, nr = z.nr(), kc = std::min(z.kc, s.k), mc = std::min(z.mc, blocks(s.m, mr) * mr);
+  const int64_t mr = z.rows, nr = z.nr(), kc = blocks(s.k, blocks(s.k, z.kc)), mc = std::min(z.mc, blocks(s.m, mr) * mr);
   const int64_t panels = std::min(z.panels, blocks(s.n, nr)), all = blocks(s.n, nr);
   const int a = global(out, "a", {s.m, s.k}, Access::read), p = global(out, "p", {all, s.k, nr}, Access::read);
   const int c = global(out, "c", {s.m, s.n}, Access::write);

@@ -75,7 +75,7 @@ Compiler::Compiler(CompilerOptions options) : options_(std::move(options)) {
                        "name a folder that can be written");
   folder_ = pattern;
   const std::string cpu = cpu_identity();
-  flags_ = {"-std=gnu11", "-O3", "-march=native", "-fPIC", "-shared", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off",
+  flags_ = {"-std=gnu11", "-O2", "-march=native", "-fPIC", "-shared", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off",
             "-fno-strict-aliasing", "-fvisibility=default", "-w"};
   if (has_flag(cpu, "avx512f")) flags_.push_back("-mprefer-vector-width=512");
   flags_.insert(flags_.end(), options_.flags.begin(), options_.flags.end());

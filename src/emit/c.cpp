@@ -1,7 +1,7 @@
 // A kernel as one C function: the grid, memories, integers and control; statements have files of their own.
 #include "tang/emit/c.hpp"
 
-#include <map>
+#include <algorithm>
 
 #include "tang/base/error.hpp"
 #include "tang/base/match.hpp"
@@ -135,16 +135,29 @@ std::string c(const kernel::Kernel& source, const COptions& o) {
   return out + "}\n";
 }
 
-std::string c_unit(const std::vector<const kernel::Kernel*>& kernels, const COptions& o) {
-  std::map<std::string, std::string> printed;
-  std::string out = c_prelude(o);
+std::vector<std::string> c_units(const std::vector<const kernel::Kernel*>& kernels, int parts, const COptions& o) {
+  std::vector<std::string> texts, names;
+  size_t all = 0;
   for (auto* k : kernels) {
-    const std::string text = c(*k, o);
-    auto [it, fresh] = printed.emplace(k->name, text);
-    check(fresh || it->second == text, "two kernels named " + k->name);
-    if (fresh) out += "\n" + text;
+    std::string text = c(*k, o);
+    const size_t at = size_t(std::find(names.begin(), names.end(), k->name) - names.begin());
+    if (at < names.size()) {
+      check(texts[at] == text, "two kernels named " + k->name);
+      continue;
+    }
+    all += text.size();
+    names.push_back(k->name), texts.push_back(std::move(text));
   }
+  std::vector<std::string> out;
+  size_t done = 0;
+  for (auto& t : texts) {
+    if (out.empty() || (int(out.size()) < parts && done * size_t(parts) >= all * out.size())) out.push_back(c_prelude(o));
+    out.back() += "\n" + t;
+    done += t.size();
+  }
+  if (out.empty()) out.push_back(c_prelude(o));
   return out;
 }
+std::string c_unit(const std::vector<const kernel::Kernel*>& kernels, const COptions& o) { return c_units(kernels, 1, o)[0]; }
 
 }  // namespace tang::emit

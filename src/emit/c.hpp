@@ -20,6 +20,8 @@ std::string c(const kernel::Kernel& k, const COptions& o = {});
 std::string c_prelude(const COptions& o = {});
 // One translation unit: the prelude, then every kernel once (kernels of one name must be equal).
 std::string c_unit(const std::vector<const kernel::Kernel*>& kernels, const COptions& o = {});
+// The same in several units of about equal length, for compilers that run side by side.
+std::vector<std::string> c_units(const std::vector<const kernel::Kernel*>& kernels, int parts, const COptions& o = {});
 int64_t scratch_bytes(const kernel::Kernel& k);
 
 }  // namespace tang::emit

@@ -30,9 +30,10 @@ TEST(samples, f64_kernels_too) {
 TEST(samples, folds_of_every_monoid_over_odd_sizes_with_every_vector_choice) {
   std::vector<std::pair<std::string, Sample>> all;
   for (auto& m : monoids())
-    for (int64_t columns : {1, 16, 67})
+    for (int64_t columns : {1, 67})
       for (int vector : {-1, 0, 1})
         for (int ways : {1, 3}) {
+          if (columns == 1 && ways == 3) continue;
           RowFold f;
           f.rows = 37, f.columns = columns, f.block = 24, f.vector = vector, f.ways = ways;
           all.emplace_back(m.name + " of " + std::to_string(columns) + " vector " + std::to_string(vector) + " ways " + std::to_string(ways), row_fold(m, f));
@@ -42,7 +43,7 @@ TEST(samples, folds_of_every_monoid_over_odd_sizes_with_every_vector_choice) {
 TEST(samples, sizes_around_the_block) {
   std::vector<std::pair<std::string, Sample>> all;
   for (int64_t n : {1, 63, 64, 65, 128}) all.emplace_back("map", map(n));
-  for (int64_t n : {1, 7, 8, 9, 17, 33}) {
+  for (int64_t n : {1, 9, 33}) {
     all.emplace_back("flash", flash({n, n, 4, 8, 4}));
     all.emplace_back("flash, fewer keys", flash({n, (n + 1) / 2, 4, 8, 4}));
     all.emplace_back("matmul", matmul({n, n + 1, n + 2, 8, 8, 4, 4}));
