@@ -1,7 +1,8 @@
 # A room is a folder under src/. USES names the rooms below it; nothing else is on its include path, and a
 # configure-time scan refuses what an include path alone does not stop: ".." and rooms that are not listed.
+# NO_UNITY: files of the room give their own functions the same names, so TANG_UNITY compiles them one by one.
 function(tang_room name)
-  cmake_parse_arguments(ROOM "" "FOLDER" "USES;LIBS" ${ARGN})
+  cmake_parse_arguments(ROOM "NO_UNITY" "FOLDER" "USES;LIBS" ${ARGN})
   set(folder ${CMAKE_CURRENT_SOURCE_DIR}/src/${name})
   if(ROOM_FOLDER)
     set(folder ${CMAKE_CURRENT_SOURCE_DIR}/${ROOM_FOLDER})
@@ -39,6 +40,9 @@ function(tang_room name)
   if(sources)
     add_library(${name} STATIC ${sources})
     set(scope PUBLIC)
+    if(TANG_UNITY AND NOT ROOM_NO_UNITY)
+      set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
+    endif()
   else()
     add_library(${name} INTERFACE)
     set(scope INTERFACE)

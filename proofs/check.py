@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import zlib
 
 import lint
 
@@ -51,7 +52,7 @@ def assumptions(names, imports, flags=("-R", ".", "Tang")):
     """What each theorem assumes, read from Print Assumptions. `names` maps a label to a qualified name."""
     build = os.path.join(HERE, "build")
     os.makedirs(build, exist_ok=True)
-    path = os.path.join(build, f"assumptions{abs(hash(tuple(names)))}.v")
+    path = os.path.join(build, f"assumptions_{zlib.crc32(repr(sorted(names)).encode()):08x}.v")
     with open(path, "w") as f:
         f.write("\n".join(imports) + "\n")
         for label, name in names.items():

@@ -23,6 +23,10 @@ void set_range(Unit& u, Var v, Range r) { u.ranges[size_t(v)] = r; }
 void axes_ranges(Unit& u, const std::vector<TileAxis>& axes) {
   for (auto& a : axes) set_range(u, a.var, {0, std::max<int64_t>(0, a.extent - 1)});
 }
+void declare_axes(Unit& u, const kernel::Stmt& s) {
+  if (auto* a = std::get_if<kernel::Apply>(&s.node)) axes_ranges(u, a->axes);
+  if (auto* f = std::get_if<kernel::Fold>(&s.node)) axes_ranges(u, f->kept), axes_ranges(u, f->folded);
+}
 std::string conjunction(const std::vector<Affine>& all) {
   std::string s;
   for (auto& b : all) s += (s.empty() ? "" : " && ") + text(b) + " >= 0";
@@ -68,6 +72,8 @@ void print_stmt(Unit& u, const kernel::Stmt& s) {
                      const Range lo = u.range(x.begin), hi = u.range(x.end);
                      set_range(u, x.var, {lo.lo, std::max(lo.lo, hi.hi - 1)});
                      const std::string v = name(x.var);
+                     for (auto& s : x.body) declare_axes(u, s);
+                     plan_prefetches(u, x.body, x.var, x.step);
                      u.open("for (int64_t " + v + " = " + text(x.begin) + ", end = " + text(x.end) + "; " + v + " < end; " + v + " += " + number(x.step) + ")");
                      print_block(u, x.body);
                      u.close();
@@ -116,6 +122,10 @@ std::string c(const kernel::Kernel& source, const COptions& o) {
     const std::string blocks = number(ceil_div(x.extent, x.step));
     u.line("const int64_t " + name(x.var) + " = " + (g ? left + " % " + blocks : left) + (x.step == 1 ? "" : " * " + number(x.step)) + ";");
     left = "(" + left + " / " + blocks + ")";
+  }
+  if (!k.grid.empty()) {
+    for (auto& s : k.body) declare_axes(u, s);
+    plan_prefetches(u, k.body, k.grid.back().var, k.grid.back().step);
   }
   print_block(u, k.body);
 

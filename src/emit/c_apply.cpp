@@ -137,6 +137,8 @@ class ApplyText {
     const std::string v = name(lane_), w = number(u_.lanes);
     u_.line("int64_t " + v + " = " + lo + ";");
     u_.open("for (; " + v + " + " + w + " <= " + hi + "; " + v + " += " + w + ")");
+    for (auto& p : u_.prefetches)
+      if (p.host == &a_) u_.line("__builtin_prefetch(m" + std::to_string(p.memory) + " + " + text(p.at) + ", 0, 2);");
     point();
     u_.close();
     if (lo == "0" && hi == number(axes_[level].extent) && axes_[level].extent % u_.lanes == 0) return;

@@ -25,6 +25,13 @@ struct Range {
   bool known() const { return lo > INT64_MIN / 4 && hi < INT64_MAX / 4; }
 };
 
+// A statement with arithmetic to spare fetches what the next round of its loop reads first.
+struct Prefetch {
+  const kernel::Apply* host;
+  int memory;
+  Affine at;  // in the host's variables
+};
+
 class Unit {
  public:
   Unit(const kernel::Kernel& k, const COptions& o);
@@ -37,6 +44,7 @@ class Unit {
   std::vector<std::string> helpers;  // functions above it, without their names
   int indent = 1;
   bool streams = false;
+  std::vector<Prefetch> prefetches;
 
   void line(const std::string& s);
   void open(const std::string& s) { line(s + " {"), ++indent; }
@@ -86,6 +94,8 @@ struct Limits {
 Limits limits(const std::vector<TileAxis>& axes, const std::vector<const kernel::Bounds*>& bounds, Var vector);
 std::pair<std::string, std::string> interval(const Level& l);  // text of lo and hi, clipped to the extent
 
+// Plans the fetches of one loop body, `v` advancing by `step` a round.
+void plan_prefetches(Unit& u, const kernel::Block& body, Var v, int64_t step);
 void print_apply(Unit& u, const kernel::Apply& a);
 void print_fold(Unit& u, const kernel::Fold& f);
 void print_contract(Unit& u, const kernel::Contract& c);

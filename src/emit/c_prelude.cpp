@@ -36,6 +36,8 @@ TANG float tang_fma1(float a, float b, float c) { return __builtin_fmaf(a, b, c)
 #define tang_ints1(x) (x)
 #define tang_not1(m) (!(m))
 #define tang_less1(a, b) ((a) < (b))
+TANG float tang_upper1(float a, float b) { return a > b ? a : b; }  // b where either is NaN
+TANG float tang_lower1(float a, float b) { return a < b ? a : b; }
 #define tang_equal1(a, b) ((a) == (b))
 #define tang_iless1(a, b) ((a) < (b))
 
@@ -162,6 +164,8 @@ TANG D tang_dselW(N m, D a, D b) { return __builtin_ia32_selectpd_512(m, a, b); 
 TANG L tang_dseliW(N m, L a, L b) { return __builtin_ia32_selectq_512(m, a, b); }
 TANG F tang_sqrtW(F x) { return __builtin_ia32_sqrtps512(x, 4); }
 TANG D tang_dsqrtW(D x) { return __builtin_ia32_sqrtpd512(x, 4); }
+TANG F tang_upperW(F a, F b) { return tang_selW(tang_lessW(b, a), a, b); }
+TANG F tang_lowerW(F a, F b) { return tang_selW(tang_lessW(a, b), a, b); }
 TANG F tang_maxW(F a, F b) { return tang_selW(~tang_equalW(b, b), b, tang_selW(tang_lessW(a, b), b, a)); }
 TANG F tang_minW(F a, F b) { return tang_selW(~tang_equalW(b, b), b, tang_selW(tang_lessW(b, a), b, a)); }
 #else
@@ -171,6 +175,8 @@ TANG D tang_dselW(N m, D a, D b) { return __builtin_ia32_blendmpd_512_mask(b, a,
 TANG L tang_dseliW(N m, L a, L b) { return __builtin_ia32_blendmq_512_mask(b, a, m); }
 TANG F tang_sqrtW(F x) { return __builtin_ia32_sqrtps512_mask(x, x, -1, 4); }
 TANG D tang_dsqrtW(D x) { return __builtin_ia32_sqrtpd512_mask(x, x, -1, 4); }
+TANG F tang_upperW(F a, F b) { return __builtin_ia32_maxps512_mask(a, b, b, -1, 4); }
+TANG F tang_lowerW(F a, F b) { return __builtin_ia32_minps512_mask(a, b, b, -1, 4); }
 // vmaxps is b > a ? b : a; where b is NaN its own value stays.
 TANG F tang_maxW(F a, F b) { return __builtin_ia32_maxps512_mask(b, a, b, tang_equalW(b, b), 4); }
 TANG F tang_minW(F a, F b) { return __builtin_ia32_minps512_mask(b, a, b, tang_equalW(b, b), 4); }
@@ -204,6 +210,8 @@ TANG D tang_dselW(N m, D a, D b) { return (D)((m & (L)a) | (~m & (L)b)); }
 TANG L tang_dseliW(N m, L a, L b) { return (m & a) | (~m & b); }
 TANG F tang_sqrtW(F x) { F r; for (int l = 0; l < W; ++l) r[l] = __builtin_sqrtf(x[l]); return r; }
 TANG D tang_dsqrtW(D x) { D r; for (int l = 0; l < H; ++l) r[l] = __builtin_sqrt(x[l]); return r; }
+TANG F tang_upperW(F a, F b) { return tang_selW(a > b, a, b); }
+TANG F tang_lowerW(F a, F b) { return tang_selW(a < b, a, b); }
 TANG F tang_maxW(F a, F b) { return tang_selW(b != b, b, tang_selW(a < b, b, a)); }
 TANG F tang_minW(F a, F b) { return tang_selW(b != b, b, tang_selW(b < a, b, a)); }
 TANG F tang_load_maskedW(const float* p, M m) { F r; for (int l = 0; l < W; ++l) r[l] = m[l] ? p[l] : 0; return r; }
@@ -287,8 +295,7 @@ TANG $F tang_floor$($F x) {
   return tang_sel$(whole & tang_not$(tang_equal$(t, x)), r, x);
 }
 TANG $F tang_exp2$($F x) {
-  $F c = tang_sel$(tang_less$(x, tang_splat$(-126.0f)), tang_splat$(-127.0f), x);
-  c = tang_sel$(tang_less$(tang_splat$(128.0f), c), tang_splat$(128.0f), c);
+  const $F c = tang_lower$(tang_splat$(128.0f), tang_upper$(tang_splat$(-127.0f), x));
   const $F t = c + 0x1.8p23f, r = c - (t - 0x1.8p23f);
   $F p = tang_splat$(0x1.44175ep-13f);
   p = tang_fma$(p, r, tang_splat$(0x1.5ef5d0p-10f));
@@ -297,7 +304,8 @@ TANG $F tang_exp2$($F x) {
   p = tang_fma$(p, r, tang_splat$(0x1.ebfbe0p-3f));
   p = tang_fma$(p, r, tang_splat$(0x1.62e430p-1f));
   p = tang_fma$(p, r, tang_splat$(1.0f));
-  return tang_sel$(tang_equal$(x, x), tang_f$(tang_u$(p) + (tang_u$(t) << 23)), x);
+  // Below the normal numbers 0; NaN, which is not at least anything, stays.
+  return tang_sel$(tang_less$(tang_splat$(-0x1.f80002p+6f), x), tang_f$(tang_u$(p) + (tang_u$(t) << 23)), tang_upper$(tang_splat$(0.0f), x));
 }
 TANG $F tang_log2$($F x) {
   const $M tiny = tang_less$(x, tang_splat$(0x1p-126f));

@@ -65,13 +65,16 @@ Ref element(const Home& h, std::vector<Coordinate> at) {
   return r;
 }
 
-Body::Body(kernel::Kernel& k, ir::Graph& g, const ir::Comp& node, std::vector<Affine> axis, Homes homes)
-    : k_(k), g_(g), node_(node), axis_(std::move(axis)), homes_(std::move(homes)) {}
+Body::Body(kernel::Kernel& k, ir::Graph& g, const ir::Comp& node, std::vector<Affine> axis, Homes homes, Uniforms uniforms)
+    : k_(k), g_(g), node_(node), axis_(std::move(axis)), homes_(std::move(homes)), uniforms_(std::move(uniforms)) {}
 
 Coordinate Body::coordinate(const ir::Form& f) {
   Coordinate c{kernel::constant(f.c.value()), {}};
   for (auto& [a, x] : f.axes) c.affine = c.affine + x * axis_[size_t(a)];
-  for (auto& [a, x] : f.args) c.refs.emplace_back(ref(a), x);
+  for (auto& [a, x] : f.args) {
+    if (const auto u = uniforms_(a)) c.affine = c.affine + x * u->value;
+    else c.refs.emplace_back(ref(a), x);
+  }
   return c;
 }
 kernel::Bounds Body::bounds(const ir::Conj& conj) {
@@ -89,17 +92,32 @@ int Body::ref(int arg) {
   const ir::Arg& a = node_.args[size_t(arg)];
   const Home home = homes_(a.from);
   std::vector<Coordinate> at;
+  kernel::Bounds valid;
   bool checked = !home.view.empty() && !home.inside;  // a window may reach beyond its source
   const auto extents = node_.extents();
   const auto shape = g_.shape(a.from);
   for (size_t d = 0; d < a.view.size(); ++d) {
-    at.push_back(coordinate(a.view[d]));
-    const auto [lo, hi] = ir::range(a.view[d], extents, {});
+    const ir::Form& f = a.view[d];
+    // A coordinate that is one uniform alone is clamped and guarded: the read itself stays a plain, contiguous one.
+    if (f.axes.empty() && f.args.size() == 1 && f.args[0].second == 1 && f.c == ir::Extent(0) && shape[d].value() > 0 && !home.is_tile)
+      if (const auto u = uniforms_(f.args[0].first)) {
+        const int64_t limit = shape[d].value();
+        at.push_back({u->clamped(limit), {}});
+        valid.push_back({u->value, {}});
+        valid.push_back({kernel::constant(limit - 1) - u->value, {}});
+        continue;
+      }
+    at.push_back(coordinate(f));
+    const auto [lo, hi] = ir::range(f, extents, {});
     checked |= !home.is_tile && (lo < 0 || hi >= shape[d].value());
   }
   Ref r = element(home, std::move(at));
   r.checked = checked;
   out.refs.push_back(std::move(r));
+  if (!valid.empty()) {
+    out.guards.push_back({valid});
+    valid_[arg] = int(out.guards.size()) - 1;
+  }
   return refs_[arg] = int(out.refs.size()) - 1;
 }
 expr::Id Body::leaf(const Ref& r, Type type) {
@@ -116,7 +134,14 @@ expr::Id Body::value(ir::Id e) {
     switch (t.op) {
       case Op::literal: made = p.literal(expr::Value{t.type, expr::State::present, t.r, t.whole}); break;
       case Op::coord: made = index_value(p, axis_[size_t(t.whole)]); break;
-      case Op::arg: made = p.leaf(Op::arg, t.type, ref(int(t.whole))); break;
+      case Op::arg: {
+        made = p.leaf(Op::arg, t.type, ref(int(t.whole)));
+        if (auto it = valid_.find(int(t.whole)); it != valid_.end()) {
+          const expr::Id holds = p.leaf(Op::holds, Type::boolean, it->second);
+          made = p.make(Op::select, {holds, made, p.literal(expr::Value{t.type, expr::State::present, 0, 0})});
+        }
+        break;
+      }
       case Op::holds: {
         auto it = guards_.find(int(t.whole));
         if (it == guards_.end()) {

@@ -27,11 +27,17 @@ struct Home {
 Ref element(const Home& h, std::vector<Coordinate> at);
 // Answers where a port lives; adds a global memory the first time one is asked for.
 using Homes = std::function<Home(Port)>;
+// An index read that is the same for the whole workgroup, loaded once: its value, and the value clamped to [0, limit).
+struct Uniform {
+  Affine value;
+  std::function<Affine(int64_t limit)> clamped;
+};
+using Uniforms = std::function<std::optional<Uniform>(int arg)>;
 
 class Body {
  public:
   // `axis[a]` is the global coordinate of the node's axis a.
-  Body(kernel::Kernel& k, ir::Graph& g, const ir::Comp& node, std::vector<Affine> axis, Homes homes);
+  Body(kernel::Kernel& k, ir::Graph& g, const ir::Comp& node, std::vector<Affine> axis, Homes homes, Uniforms uniforms);
   kernel::Body out;                       // values, refs and guards collected so far
 
   expr::Id value(ir::Id e);               // total: absence became select, see present_value
@@ -50,6 +56,8 @@ class Body {
   const ir::Comp& node_;
   std::vector<Affine> axis_;
   Homes homes_;
+  Uniforms uniforms_;
+  std::map<int, int> valid_;  // read -> the guard under which its uniform coordinates are in range
   std::map<int, int> refs_;
   std::map<int, int> guards_;
   std::unordered_map<ir::Id, expr::Id> memo_;

@@ -100,7 +100,7 @@ Ref Emitters::staged(const Site& s, const std::vector<int>& factors, int side_ax
     shape.push_back(width);
     dst.index.push_back({variable(lane), {}});
     dst.memory = f_.scratch("o", shape, f_.k.compute);
-    Body body = f_.body(n, pl);
+    Body body = f_.body(n, pl, s.core);
     std::vector<ir::Id> terms;
     for (int x : factors) terms.push_back(s.c.factors[size_t(x)]);
     body.out.values.push_back(body.value(expr::product(f_.g.pool, terms)));
@@ -144,7 +144,7 @@ std::optional<Ref> Emitters::read_in_place(const Site& s, const Place& at) {
   if (t.op != expr::Op::arg) return {};
   const ir::Arg& a = n.args[size_t(t.whole)];
   if (f_.has_tile(a.from) || f_.format(a.from) != f_.k.compute) return {};
-  Body probe = f_.body(n, at);
+  Body probe = f_.body(n, at, s.core);
   if (!masks(s, probe, s.c.sides.n[0], s.c.sides.m[0]).empty()) return {};
   for (auto& f : a.view)
     if (!f.args.empty()) return {};
@@ -229,7 +229,7 @@ std::optional<Ref> Emitters::copied(const Site& s, const Place& at) {
   src.index.push_back({variable(at.axes[size_t(at.find(column)) + 1].var), {}});
   memory.format = f_.k.compute;
   memory.strides = kernel::row_major(memory.shape);
-  Body body = frame.body(n, pl);
+  Body body = frame.body(n, pl, core);
   std::vector<ir::Id> terms;
   for (int x : s.c.sides.b) terms.push_back(s.c.factors[size_t(x)]);
   body.out.values.push_back(body.value(expr::product(f_.g.pool, terms)));

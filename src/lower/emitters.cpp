@@ -21,11 +21,6 @@ using kernel::Fold;
 using kernel::variable;
 
 namespace {
-std::vector<int> all_axes(const ir::Comp& n) {
-  std::vector<int> out(size_t(n.axis_count()));
-  std::iota(out.begin(), out.end(), 0);
-  return out;
-}
 std::vector<int> point_axes(const ir::Comp& n) {
   std::vector<int> out(n.points.size());
   std::iota(out.begin(), out.end(), 0);
@@ -150,7 +145,7 @@ void Emitters::store(const plan::Member& m, kernel::Block& to) {
     a.axes = at.axes;
     a.bounds = at.tails;
     a.dst = {f_.global_ref(port, n, at, true)};
-    Body b = f_.body(n, at);
+    Body b = f_.body(n, at, m.axis);
     b.out.values.push_back(b.leaf(f_.tile_ref(port, at), f_.g.type(port)));
     a.body = std::move(b.out);
     a.fill = {std::nullopt};
@@ -189,7 +184,7 @@ void Emitters::fold(const plan::Member& m, const ir::Domain& domain, bool in_pla
     s.folded = terms.axes;
     s.bounds = kept.tails;
     s.limits = terms.tails;
-    Body b = f_.body(n, at);
+    Body b = f_.body(n, at, m.axis);
     std::vector<Id> lifts;
     for (int c : seen) lifts.push_back(n.lift[size_t(c)]);
     b.add(lifts);
@@ -291,7 +286,7 @@ void Emitters::absorb(const plan::Member& m, const MemberForm& form, const ir::D
     const expr::Present x = expr::present(g.pool, n.lift[size_t(c)]);
     if (is_cheap(g.pool, x.value) && !predicate) continue;
     Place at = term_place();
-    Body b = f_.body(n, at);
+    Body b = f_.body(n, at, m.axis);
     b.out.values.push_back(b.value(x.value));
     if (predicate) b.out.when = b.value(when);
     const int tile = tile_over("e", both, {}, identity(c).type);
@@ -311,7 +306,7 @@ void Emitters::absorb(const plan::Member& m, const MemberForm& form, const ir::D
   for (int c : bases) {
     Place at = f_.place(n, m.axis, rows);
     old[c] = tile_over("y", rows, {}, identity(c).type);
-    Body b = f_.body(n, at);
+    Body b = f_.body(n, at, m.axis);
     b.out.values.push_back(b.leaf(f_.tile_ref({m.node, uint32_t(c)}, at), identity(c).type));
     Apply a{at.axes, at.tails, {}, {local(old[c], rows, at)}, std::move(b.out), {std::nullopt}, -1};
     vectorize(f_.k, a);
@@ -325,7 +320,7 @@ void Emitters::absorb(const plan::Member& m, const MemberForm& form, const ir::D
     s.folded = terms.axes;
     s.bounds = kept.tails;
     s.limits = terms.tails;
-    Body b = f_.body(n, at);
+    Body b = f_.body(n, at, m.axis);
     for (int c : bases) {
       b.out.values.push_back(base_value(b, at, c));
       s.identity.push_back(identity(c));
@@ -356,7 +351,7 @@ void Emitters::absorb(const plan::Member& m, const MemberForm& form, const ir::D
     const Id a = form.absorb.act.at(c);
     if (scale.count(a)) continue;
     Place at = f_.place(n, m.axis, rows);
-    Body b = f_.body(n, at);
+    Body b = f_.body(n, at, m.axis);
     std::map<int, expr::Id> own;
     for (int x : bases) own[x] = b.leaf(local(old[x], rows, at), identity(x).type);
     const std::map<int, expr::Id> now = new_base(b, at);
@@ -376,7 +371,7 @@ void Emitters::absorb(const plan::Member& m, const MemberForm& form, const ir::D
     const Id a = form.absorb.act.at(component);
     if (weight.count(a)) continue;
     Place at = term_place();
-    Body b = f_.body(n, at);
+    Body b = f_.body(n, at, m.axis);
     b.out.values.push_back(weighted(b, at, a));
     weight[a] = tile_over("e", both, {{c.sides.m[0], f_.choice.rows}, {c.sides.k.back(), f_.choice.lanes}}, Type::real);
     Apply s;
@@ -394,7 +389,7 @@ void Emitters::absorb(const plan::Member& m, const MemberForm& form, const ir::D
     const Port port{m.node, uint32_t(c)};
     {  // what was folded so far moves to the new base
       Place at = f_.place(n, m.axis, n.outs[size_t(c)].axes);
-      Body b = f_.body(n, at);
+      Body b = f_.body(n, at, m.axis);
       const expr::Id so_far = b.leaf(f_.tile_ref(port, at), Type::real), factor = b.leaf(local(scale[a], rows, at), Type::real);
       b.out.values.push_back(p.make(Op::mul, {so_far, factor}));
       Apply s{at.axes, at.tails, {}, {f_.tile_ref(port, at)}, std::move(b.out), {std::nullopt}, -1};
@@ -413,7 +408,7 @@ void Emitters::absorb(const plan::Member& m, const MemberForm& form, const ir::D
     s.folded = terms.axes;
     s.bounds = kept.tails;
     s.limits = terms.tails;
-    Body b = f_.body(n, at);
+    Body b = f_.body(n, at, m.axis);
     const expr::Id w = weight.count(a) ? b.leaf(local(weight[a], both, at), Type::real) : weighted(b, at, a);
     const expr::Id lift = b.value(expr::present(g.pool, n.lift[size_t(c)]).value);
     const bool one = p[lift].op == Op::literal && p[lift].r == 1;
@@ -439,7 +434,7 @@ void Emitters::map(const plan::Member& m, bool keep_tile, kernel::Block& to) {
   Apply a;
   a.axes = at.axes;
   a.bounds = at.tails;
-  Body b = f_.body(n, at);
+  Body b = f_.body(n, at, m.axis);
   const plan::Buffer* buffer = f_.plan.buffer(port);
   Id lift = n.lift[0];
   if (buffer && buffer->masked) {  // only the points that the select's condition names are stored

@@ -198,6 +198,21 @@ Homes Frame::homes() {
     return h;
   };
 }
+Affine Frame::clamped(const Affine& value, int64_t limit) {
+  auto it = clamped_.find({value.terms[0].first, limit});
+  if (it != clamped_.end()) return it->second;
+  const kernel::Var low = k.fresh("u"), v = k.fresh("u");
+  head.push_back({kernel::Let{low, kernel::Let::max, {value, constant(0)}, 1, {}}});
+  head.push_back({kernel::Let{v, kernel::Let::min, {variable(low), constant(limit - 1)}, 1, {}}});
+  return clamped_[{value.terms[0].first, limit}] = variable(v);
+}
+Body Frame::body(const ir::Comp& n, const Place& at, const std::vector<int>& core) {
+  return Body(k, g, n, at.at, homes(), [this, &n, &core](int arg) -> std::optional<Uniform> {
+    const auto v = uniform(n, core, arg);
+    if (!v) return {};
+    return Uniform{*v, [this, value = *v](int64_t limit) { return clamped(value, limit); }};
+  });
+}
 std::optional<Affine> Frame::uniform(const ir::Comp& n, const std::vector<int>& core, int arg) {
   const ir::Arg& a = n.args[size_t(arg)];
   std::vector<Coordinate> at;

@@ -66,10 +66,11 @@ class Frame {
   int temporary(int id, kernel::Memory m, bool written);
   Ref global_ref(Port p, const ir::Comp& n, const Place& at, bool written);  // where a node stores a port
   Homes homes();
-  Body body(const ir::Comp& n, const Place& at) { return Body(k, g, n, at.at, homes()); }
+  Body body(const ir::Comp& n, const Place& at, const std::vector<int>& core);
   kernel::Format tile_format(expr::Type t) const;
   // An integer that is the same for the whole workgroup: a uniform read at block coordinates; nothing when it is not.
   std::optional<Affine> uniform(const ir::Comp& n, const std::vector<int>& core, int arg);
+  Affine clamped(const Affine& value, int64_t limit);
 
  private:
   std::map<Port, Home> tiles_;
@@ -84,6 +85,7 @@ class Frame {
   std::map<int, int> temporaries_;       // id -> memory
   std::optional<Affine> time_;
   std::map<std::pair<Port, std::vector<int64_t>>, kernel::Var> uniforms_;
+  std::map<std::pair<kernel::Var, int64_t>, Affine> clamped_;
 };
 
 int64_t round_up(int64_t v, int64_t to);

@@ -91,7 +91,7 @@ std::optional<Epilogue> Planner::at_same_grid(NodeId id, int group) const {
   int64_t workgroups = 1;
   for (size_t k = 0; k < g.extent.size(); ++k)
     if (g.role[k] == Role::grid) {
-      if (taken[k] < 0) return std::nullopt;  // several workgroups would write the same points
+      check(taken[k] >= 0, "a stored member without a grid axis: " + label(g_, id));  // it would fold it, and accumulate
       workgroups = mul_saturated(workgroups, g.extent[k]);
     }
   // It must not dwarf the loops that it follows, nor take the parallelism from a large result.

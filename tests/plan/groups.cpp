@@ -125,3 +125,63 @@ TEST(groups, a_short_contraction_named_as_stored_is_a_buffer) {
   s.short_contraction = 4;
   EXPECT_EQ(verified(b.graph(), {}, s).steps.size(), 2u);
 }
+
+// Short contractions of rows of q and k.
+struct Scores {
+  Builder b;
+  Tensor q = b.input("q", {20, 3}), k = b.input("k", {20, 3}), r = b.input("r", {20, 3}), t = b.input("t", {20, 3});
+  Scalar s(const Axis& i, const Axis& j) {
+    auto [d] = axes<"d">();
+    return sum(d, q(i, d) * k(j, d));
+  }
+  Scalar u(const Axis& i, const Axis& j) {
+    auto [d] = axes<"d">();
+    return sum(d, r(i, d) * t(j, d));
+  }
+};
+TEST(groups, reads_that_disagree_on_the_axes_do_not_share_a_group) {
+  for (bool transposed : {false, true}) {
+    Scores x;
+    auto [i, k, j] = axes<"i k j">();
+    Tensor s = map({i, j}, x.s(i, j)), u = map({i, j}, x.u(i, j));
+    x.b.output(map({i}, sum(j, tanh(s(i, j) * u(i, j))), "a"), "a");
+    if (transposed) x.b.output(map({i}, sum(j, tanh(s(i, j) + u(j, i))), "b"), "b");
+    else x.b.output(map({i, k}, sum(j, tanh(s(i, j) + u(k, j))), "b"), "b");
+    const Plan p = verified(optimized(x.b.graph()));  // the copies are gone: both read the same two contractions
+    size_t contractions = 0;
+    for (NodeId id = 0; id < p.graph->nodes.size(); ++id) contractions += (*p.graph)[id].comp() && p.graph->shape({id, 0}).size() == 2 && (*p.graph)[id].comp()->monoid;
+    EXPECT_EQ(contractions, transposed ? 2u : 3u);  // b itself is a matrix when it keeps k
+    for (auto& s : p.steps) EXPECT_LE(s.group.members.size(), 1u) << plan::print(p);
+  }
+}
+TEST(groups, a_component_without_a_core_axis_is_not_repeated_by_workgroups) {
+  Scores x;
+  Tensor v = x.b.input("v", {20, 4});
+  auto [i, j, c] = axes<"i j c">();
+  const MonoidSpec two{"two sums", {expr::real(0), expr::real(0)},
+                       [](Pool&, const std::vector<expr::E>& a, const std::vector<expr::E>& b) { return std::vector<expr::E>{a[0] + b[0], a[1] + b[1]}; }};
+  auto s = fold(two, j, {tanh(x.s(i, j)), v(j, c)});
+  x.b.output(map({i}, s[0]), "rows");
+  x.b.output(map({c}, s[1]), "columns");
+  const Plan p = verified(x.b.graph());
+  EXPECT_EQ(largest_buffer(p), 400) << plan::print(p);
+}
+TEST(groups, a_subterm_that_belongs_to_many_tiles_is_stored) {
+  Scores x;
+  auto [i, j, e] = axes<"i j e">();
+  Scalar weight = sum(e, x.q(j, e) * x.r(j, e));  // [keys]: each row of tiles would evaluate it again
+  x.b.output(map({i}, sum(j, x.s(i, j) * weight), "y"), "y");
+  const Plan p = verified(x.b.graph());
+  EXPECT_EQ(p.steps.size(), 2u) << plan::print(p);
+}
+TEST(groups, what_is_cheaper_stored_is_stored_when_two_read_it) {
+  Builder b;
+  Tensor q = b.input("q", {4, 100}), k = b.input("k", {4, 100});
+  auto [i, j, d] = axes<"i j d">();
+  Scalar s = sum(d, q(i, d) * k(j, d));  // 16 values of 800 words
+  b.output(map({i}, sum(j, tanh(s)), "rows"), "rows");
+  b.output(map({j}, sum(i, exp(s)), "columns"), "columns");
+  const Plan p = verified(b.graph());
+  EXPECT_EQ(p.steps.size(), 3u) << plan::print(p);
+  EXPECT_EQ(largest_buffer(p), 16);
+}

@@ -104,6 +104,9 @@ TEST(random, graphs_by_tiles) {
     verify(plan::make_plan(g, {}), in, {3, 64});
     verify(plan::make_plan(g, schedule::as_written()), in, {4});
     const Graph o = optimized(g);
+    Graph reversed = o;
+    std::reverse(reversed.outputs.begin(), reversed.outputs.end());
+    EXPECT_EQ(groups_of(plan::make_plan(o, {})), groups_of(plan::make_plan(canonical(reversed).graph, {})));
     verify(plan::make_plan(o, {}), in, {2, 5});
     compiled(g, in, {3});
     if (testing::Test::HasFailure()) break;
