@@ -87,6 +87,7 @@ std::vector<kernel::Bounds> Body::pieces(const ir::Domain& d) {
   for (auto& c : d) out.push_back(bounds(c));
   return out;
 }
+bool Body::assumed(const ir::Form& f) const { return std::binary_search(assumed_.begin(), assumed_.end(), f); }
 int Body::ref(int arg) {
   if (auto it = refs_.find(arg); it != refs_.end()) return it->second;
   const ir::Arg& a = node_.args[size_t(arg)];
@@ -109,7 +110,8 @@ int Body::ref(int arg) {
       }
     at.push_back(coordinate(f));
     const auto [lo, hi] = ir::range(f, extents, {});
-    checked |= !home.is_tile && (lo < 0 || hi >= shape[d].value());
+    const bool low = lo >= 0 || assumed(f), high = hi < shape[d].value() || assumed(ir::constant(shape[d] - ir::Extent(1)) - f);
+    checked |= !home.is_tile && !(low && high);
   }
   Ref r = element(home, std::move(at));
   r.checked = checked;

@@ -46,6 +46,8 @@ class Body {
   Coordinate coordinate(const ir::Form& f);
   kernel::Bounds bounds(const ir::Conj& c);
   std::vector<kernel::Bounds> pieces(const ir::Domain& d);
+  // The statement's bounds hold this conjunction: a read whose coordinates it keeps in range needs no check.
+  void assume(const ir::Conj& c) { assumed_ = c; }
   int ref(int arg);                       // index into out.refs
   // A reference that is not a read of the node (a state tile); returns the leaf.
   expr::Id leaf(const Ref& r, expr::Type type);
@@ -58,6 +60,8 @@ class Body {
   Homes homes_;
   Uniforms uniforms_;
   std::map<int, int> valid_;  // read -> the guard under which its uniform coordinates are in range
+  bool assumed(const ir::Form& f) const;
+  ir::Conj assumed_;
   std::map<int, int> refs_;
   std::map<int, int> guards_;
   std::unordered_map<ir::Id, expr::Id> memo_;

@@ -40,20 +40,25 @@ std::vector<int> Emitters::folds_of(const ir::Comp& n) const {
   for (int a = int(n.points.size()); a < n.axis_count(); ++a) out.push_back(a);
   return out;
 }
-// The bounds of the domain that this side carries: those that name its axis, or neither side's for the rows.
-Bounds Emitters::masks(const Site& s, Body& b, int side_axis, int other_axis) const {
-  Bounds out;
+// The bounds of the domain that a side's operand carries: those that name its axes, and for the rows those of neither.
+ir::Conj Emitters::assumed_of(const Site& s, int side_axis) const {
+  ir::Conj out;
   if (s.domain.size() != 1) return out;
   const ir::Comp& n = comp(s.node);
+  const bool rows = side_axis == s.c.sides.m[0];
+  auto names = [&](const std::set<int>& axes, bool of_rows) {
+    const std::vector<int>& outer = of_rows ? s.c.outer_m : s.c.outer_n;
+    return axes.count(of_rows ? s.c.sides.m[0] : s.c.sides.n[0]) || std::any_of(outer.begin(), outer.end(), [&](int a) { return axes.count(a); });
+  };
   for (auto& f : s.domain[0]) {
     const std::set<int> axes = axes_of(n, f);
-    const bool rows = side_axis == s.c.sides.m[0];
-    auto names = [&](int axis, const std::vector<int>& outer) {
-      return axes.count(axis) || std::any_of(outer.begin(), outer.end(), [&](int a) { return axes.count(a); });
-    };
-    const bool mine = names(side_axis, rows ? s.c.outer_m : s.c.outer_n) || (!names(other_axis, rows ? s.c.outer_n : s.c.outer_m) && rows);
-    if (mine) out.push_back(b.coordinate(f));
+    if (names(axes, rows) || (rows && !names(axes, false))) out.push_back(f);
   }
+  return out;
+}
+Bounds Emitters::masks(const Site& s, Body& b, int side_axis) const {
+  Bounds out;
+  for (auto& f : assumed_of(s, side_axis)) out.push_back(b.coordinate(f));
   return out;
 }
 
@@ -101,10 +106,11 @@ Ref Emitters::staged(const Site& s, const std::vector<int>& factors, int side_ax
     dst.index.push_back({variable(lane), {}});
     dst.memory = f_.scratch("o", shape, f_.k.compute);
     Body body = f_.body(n, pl, s.core);
+    if (s.domain.size() == 1) body.assume(assumed_of(s, side_axis));
     std::vector<ir::Id> terms;
     for (int x : factors) terms.push_back(s.c.factors[size_t(x)]);
     body.out.values.push_back(body.value(expr::product(f_.g.pool, terms)));
-    for (auto& b : masks(s, body, side_axis, side_axis == s.c.sides.m[0] ? s.c.sides.n[0] : s.c.sides.m[0])) a.bounds.push_back(b);
+    for (auto& b : masks(s, body, side_axis)) a.bounds.push_back(b);
     for (int x : s.c.sides.k) {
       const int64_t whole = n.extent(x).value(), e = f_.extent(n, s.core, x);
       if (whole % e) a.bounds.push_back({constant(whole - 1) - pl.at[size_t(x)], {}});
@@ -145,7 +151,7 @@ std::optional<Ref> Emitters::read_in_place(const Site& s, const Place& at) {
   const ir::Arg& a = n.args[size_t(t.whole)];
   if (f_.has_tile(a.from) || f_.format(a.from) != f_.k.compute) return {};
   Body probe = f_.body(n, at, s.core);
-  if (!masks(s, probe, s.c.sides.n[0], s.c.sides.m[0]).empty()) return {};
+  if (!masks(s, probe, s.c.sides.n[0]).empty()) return {};
   for (auto& f : a.view)
     if (!f.args.empty()) return {};
   const Ref r = probe.out.refs[size_t(probe.ref(int(t.whole)))];
@@ -230,10 +236,11 @@ std::optional<Ref> Emitters::copied(const Site& s, const Place& at) {
   memory.format = f_.k.compute;
   memory.strides = kernel::row_major(memory.shape);
   Body body = frame.body(n, pl, core);
+  if (s.domain.size() == 1) body.assume(assumed_of(s, column));
   std::vector<ir::Id> terms;
   for (int x : s.c.sides.b) terms.push_back(s.c.factors[size_t(x)]);
   body.out.values.push_back(body.value(expr::product(f_.g.pool, terms)));
-  for (auto& b : masks(s, body, column, row)) a.bounds.push_back(b);
+  for (auto& b : masks(s, body, column)) a.bounds.push_back(b);
   if (n.extent(column).value() != whole_blocks) a.bounds.push_back({constant(n.extent(column).value() - 1) - pl.at[size_t(column)], {}});
   a.fill = {a.bounds.empty() ? std::optional<expr::Value>() : expr::real(0)};
   a.body = std::move(body.out);

@@ -185,6 +185,7 @@ void Emitters::fold(const plan::Member& m, const ir::Domain& domain, bool in_pla
     s.bounds = kept.tails;
     s.limits = terms.tails;
     Body b = f_.body(n, at, m.axis);
+    if (domain.size() == 1) b.assume(domain[0]);
     std::vector<Id> lifts;
     for (int c : seen) lifts.push_back(n.lift[size_t(c)]);
     b.add(lifts);
@@ -446,16 +447,33 @@ void Emitters::map(const plan::Member& m, bool keep_tile, kernel::Block& to) {
     }
     b.out.values.push_back(b.value(expr::present(f_.g.pool, lift).value));
   } else {
+    if (n.domain.size() == 1) b.assume(n.domain[0]);
     b.add({lift});
   }
-  if (n.domain != ir::everywhere()) a.partial = b.pieces(n.domain);
   const Type type = f_.g.type(port);
   const bool may_be_absent = n.domain != ir::everywhere() || b.out.when;
   const std::optional<Value> fill = may_be_absent && !(buffer && buffer->masked) ? std::optional(Value{type, expr::State::present, 0, 0}) : std::nullopt;
+  // The fill goes where the domain fails, never beyond a ragged edge: there it is written first, in a pass of its own.
+  const bool filled_first = fill && !a.bounds.empty();
+  if (filled_first) {
+    Apply clear;
+    clear.axes = at.axes;
+    clear.bounds = at.tails;
+    clear.body.values = {f_.k.pool->literal(*fill)};
+    clear.fill = {std::nullopt};
+    if (buffer) clear.dst = {f_.global_ref(port, n, at, true)};
+    if (buffer) {
+      vectorize(f_.k, clear, int(clear.axes.size()) - 1);
+      emit(to, std::move(clear));
+    }
+  }
+  if (n.domain.size() == 1)
+    for (auto& f : n.domain[0]) a.bounds.push_back(b.coordinate(f));
+  else a.partial = b.pieces(n.domain);
   const expr::Id value = b.out.values[0];
   if (buffer) {
     a.dst.push_back(f_.global_ref(port, n, at, true));
-    a.fill.push_back(fill);
+    a.fill.push_back(filled_first ? std::nullopt : fill);
   }
   if (keep_tile || !buffer) {
     f_.tile_for(port, m.axis, "v");

@@ -42,7 +42,8 @@ class Emitters {
   Ref staged(const Site& s, const std::vector<int>& factors, int side_axis, int64_t width, const Place& at);
   std::optional<Ref> read_in_place(const Site& s, const Place& at);
   std::optional<Ref> copied(const Site& s, const Place& at);
-  kernel::Bounds masks(const Site& s, Body& b, int side_axis, int other_axis) const;
+  ir::Conj assumed_of(const Site& s, int side_axis) const;
+  kernel::Bounds masks(const Site& s, Body& b, int side_axis) const;
   std::vector<int> folds_of(const ir::Comp& n) const;
 
   Frame& f_;
