@@ -66,6 +66,8 @@ class Body {
   std::map<int, int> guards_;
   std::unordered_map<ir::Id, expr::Id> memo_;
 };
+// A condition as bounds, where it is a conjunction of comparisons of affine index values; nothing otherwise.
+std::optional<ir::Conj> as_bounds(const ir::Graph& g, ir::Id condition);
 // The axes (of the node) that a term depends on.
 std::set<int> axes_of(const ir::Graph& g, const ir::Comp& n, ir::Id e);
 std::set<int> axes_of(const ir::Comp& n, const ir::Form& f);

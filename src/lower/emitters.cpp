@@ -442,6 +442,8 @@ void Emitters::map(const plan::Member& m, bool keep_tile, kernel::Block& to) {
     const Term condition = f_.g.pool[buffer->when];
     if (condition.op == Op::holds && n.guards[size_t(condition.whole)].size() == 1) {
       for (auto& f : n.guards[size_t(condition.whole)][0]) a.bounds.push_back(b.coordinate(f));
+    } else if (const auto bounds = as_bounds(f_.g, buffer->when)) {
+      for (auto& f : *bounds) a.bounds.push_back(b.coordinate(f));
     } else {
       b.out.when = b.value(buffer->when);
     }
