@@ -72,7 +72,7 @@ void print_stmt(Unit& u, const kernel::Stmt& s) {
                      const Range lo = u.range(x.begin), hi = u.range(x.end);
                      set_range(u, x.var, {lo.lo, std::max(lo.lo, hi.hi - 1)});
                      const std::string v = name(x.var);
-                     for (auto& s : x.body) declare_axes(u, s);
+                     for (auto& inner : x.body) declare_axes(u, inner);
                      plan_prefetches(u, x.body, x.var, x.step);
                      u.open("for (int64_t " + v + " = " + text(x.begin) + ", end = " + text(x.end) + "; " + v + " < end; " + v + " += " + number(x.step) + ")");
                      print_block(u, x.body);

@@ -1,6 +1,6 @@
 // The head of every C unit: vector types, loads and stores of the formats, and our own elementary functions.
-// Accuracy against the real value (tests/emit measures it): exp2, log2, sin and atan2 within 2 ulp of f32 everywhere;
-// a result of exp2 below 2^-126 is 0. In f64 kernels these four are the C library's.
+// Accuracy against the real value (tests/emit measures it): exp2, log2, sin and atan2 within 2 ulp of f32 everywhere,
+// subnormal results included. In f64 kernels these four are the C library's.
 #include "tang/base/error.hpp"
 #include "tang/emit/c.hpp"
 
@@ -271,6 +271,12 @@ TANG void tang_store_f16(uint16_t* p, F x) {
   *(Hm*)p = __builtin_convertvector((U)r | s, Hv);
 }
 @SHUFFLES
+#define tang_scale1(p, t, n) tang_scale_by_parts1(p, t)
+#if @W == 16 && defined __AVX512F__
+#define tang_scaleW(p, t, n) __builtin_ia32_scalefps512_mask(p, n, p, -1, 4)
+#else
+#define tang_scaleW(p, t, n) tang_scale_by_partsW(p, t)
+#endif
 // Writes a whole aligned line past the caches.
 #if @W == 16 && defined __AVX512F__ && defined __clang__
 TANG void tang_stream(float* p, F v) { if ((uintptr_t)p & 63) *(Fm*)p = v; else __builtin_nontemporal_store(v, (F*)p); }
@@ -294,9 +300,14 @@ TANG $F tang_floor$($F x) {
   const $F r = t - tang_sel$(tang_less$(x, t), tang_splat$(1.0f), tang_splat$(0.0f));
   return tang_sel$(whole & tang_not$(tang_equal$(t, x)), r, x);
 }
+// p 2^n, rounded once; t is n + 0x1.8p23 and |n| <= 150.
+TANG $F tang_scale_by_parts$($F p, $F t) {
+  const $I n = ($I)(tang_u$(t) - 0x4b400000u), half = n >> 1;
+  return p * tang_f$(($U)(half + 127) << 23) * tang_f$(($U)(n - half + 127) << 23);
+}
 TANG $F tang_exp2$($F x) {
-  const $F c = tang_lower$(tang_splat$(128.0f), tang_upper$(tang_splat$(-127.0f), x));
-  const $F t = c + 0x1.8p23f, r = c - (t - 0x1.8p23f);
+  const $F c = tang_lower$(tang_splat$(128.0f), tang_upper$(tang_splat$(-150.0f), x));  // NaN stays
+  const $F t = c + 0x1.8p23f, n = t - 0x1.8p23f, r = c - n;
   $F p = tang_splat$(0x1.44175ep-13f);
   p = tang_fma$(p, r, tang_splat$(0x1.5ef5d0p-10f));
   p = tang_fma$(p, r, tang_splat$(0x1.3b2a54p-7f));
@@ -304,8 +315,7 @@ TANG $F tang_exp2$($F x) {
   p = tang_fma$(p, r, tang_splat$(0x1.ebfbe0p-3f));
   p = tang_fma$(p, r, tang_splat$(0x1.62e430p-1f));
   p = tang_fma$(p, r, tang_splat$(1.0f));
-  // Below the normal numbers 0; NaN, which is not at least anything, stays.
-  return tang_sel$(tang_less$(tang_splat$(-0x1.f80002p+6f), x), tang_f$(tang_u$(p) + (tang_u$(t) << 23)), tang_upper$(tang_splat$(0.0f), x));
+  return tang_scale$(p, t, n);
 }
 TANG $F tang_log2$($F x) {
   const $M tiny = tang_less$(x, tang_splat$(0x1p-126f));
