@@ -68,6 +68,7 @@ Tape::Run::Run(const Tape& t, std::vector<Source> s)
       in_range(t.comp_.args.size(), 0), may_be_partial(size_t(t.registers_), 0) {
   coords.assign(t.comp_.points.size(), std::vector<int64_t>(lanes, 0));
   base.assign(t.forms_.size(), std::vector<int64_t>(lanes, 0));
+  flat.assign(t.comp_.args.size(), {});
   const auto extents = t.comp_.extents();
   for (auto& in : t.code_) {
     bool partial = false;
@@ -101,6 +102,15 @@ void Tape::Run::set_points() {
     for (auto& [a, k] : tape.forms_[f].points) {
       const int64_t* x = coords[size_t(a)].data();
       for (int l = 0; l < count; ++l) b[l] += k * x[l];
+    }
+  }
+  for (auto& in : tape.code_) {
+    if (in.op != Op::arg || !in_range[size_t(in.whole)]) continue;
+    auto& at = flat[size_t(in.whole)];
+    at.assign(size_t(count), 0);
+    for (size_t k = 0; k < in.forms.size(); ++k) {
+      const int64_t *b = base[size_t(in.forms[k])].data(), stride = sources[size_t(in.whole)].strides[k];
+      for (int l = 0; l < count; ++l) at[size_t(l)] += stride * b[l];
     }
   }
 }
@@ -193,18 +203,13 @@ void Tape::evaluate(Run& run, const Instr& in) const {
         int64_t offset = 0;
         for (size_t k = 0; k < in.forms.size(); ++k)
           for (auto& [a, c] : forms_[size_t(in.forms[k])].folds) offset += src.strides[k] * c * run.fold_at[size_t(a)];
-        int64_t at[lanes];
-        std::fill(at, at + n, offset);
-        for (size_t k = 0; k < in.forms.size(); ++k) {
-          const int64_t* b = run.base[size_t(in.forms[k])].data();
-          for (int l = 0; l < n; ++l) at[l] += src.strides[k] * b[l];
-        }
+        const int64_t* at = run.flat[size_t(in.whole)].data();
         if (from.type == Type::real)
-          for (int l = 0; l < n; ++l) d.r[l] = from.r[size_t(at[l])];
+          for (int l = 0; l < n; ++l) d.r[l] = from.r[size_t(at[l] + offset)];
         else
-          for (int l = 0; l < n; ++l) d.i[l] = from.i[size_t(at[l])];
+          for (int l = 0; l < n; ++l) d.i[l] = from.i[size_t(at[l] + offset)];
         if (!from.state.empty())
-          for (int l = 0; l < n; ++l) d.s[l] = from.state[size_t(at[l])];
+          for (int l = 0; l < n; ++l) d.s[l] = from.state[size_t(at[l] + offset)];
         return;
       }
       for (int l = 0; l < n; ++l) {

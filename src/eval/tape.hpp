@@ -33,6 +33,7 @@ class Tape {
     std::vector<std::vector<int64_t>> coords;  // [axis][lane]; fold axes hold one value
     std::vector<int64_t> fold_at;              // by fold axis
     std::vector<std::vector<int64_t>> base;    // [form][lane]: the part of each form that the points fix
+    std::vector<std::vector<int64_t>> flat;    // [arg][lane]: the same of the address, for reads that are in range
     int count = 0;
     bool proven_in_range(size_t arg) const { return in_range[arg]; }
     std::vector<char> in_range;
