@@ -263,13 +263,13 @@ uint64_t hash_node(const Graph& g, const Node& n) {
               return combine(h, 1);
             },
             [&](const Recur& r) {
+              // The step's nodes by their own hashes: another order of the same step is the same recurrence.
+              auto inner = [&](Port p) { return combine(r.step->nodes[p.node].hash, p.port); };
               uint64_t h = combine(r.steps.hash(), combine(r.reverse, hash_domain(r.live)));
-              for (auto& s : r.states)
-                h = combine(h, combine(s.init ? port(*s.init) : 1, combine(s.in, combine(s.out.node, s.out.port))));
-              for (auto& a : r.args) h = combine(h, combine(port(a.from), combine(hash_view(a.view), a.in)));
-              for (auto& e : r.emits)
-                h = combine(h, combine(hash_view(e.view), combine(e.out.node, combine(e.out.port, hash_extents(e.shape)))));
-              return combine(h, combine(hash(*r.step), r.time));
+              for (auto& s : r.states) h = combine(h, combine(s.init ? port(*s.init) : 1, combine(inner({s.in, 0}), inner(s.out))));
+              for (auto& a : r.args) h = combine(h, combine(port(a.from), combine(hash_view(a.view), inner({a.in, 0}))));
+              for (auto& e : r.emits) h = combine(h, combine(hash_view(e.view), combine(inner(e.out), hash_extents(e.shape))));
+              return combine(h, inner({r.time, 0}));
             }},
       n.what);
 }

@@ -78,9 +78,38 @@ std::vector<NodeId> walk(const Graph& g) {
 }
 }  // namespace
 
+namespace {
+// The step's nodes in the order of the walk from what it carries and emits.
+Recur canonical(const Recur& r) {
+  Graph step = *r.step;
+  step.outputs.clear();
+  for (auto& s : r.states) step.outputs.push_back({s.out, "", Format::f32});
+  for (auto& e : r.emits) step.outputs.push_back({e.out, "", Format::f32});
+  Rebuilt inner = canonical(step);
+  inner.graph.outputs = r.step->outputs;
+  auto now = [&](NodeId old) { return NodeId(inner.map[old]); };
+  Recur out = r;
+  for (auto& o : inner.graph.outputs) o.port.node = now(o.port.node);
+  for (auto& s : out.states) s.in = now(s.in), s.out.node = now(s.out.node);
+  for (auto& a : out.args) a.in = now(a.in);
+  for (auto& e : out.emits) e.out.node = now(e.out.node);
+  out.time = now(r.time);
+  out.step = std::make_shared<const Graph>(std::move(inner.graph));
+  return out;
+}
+}  // namespace
 Rebuilt canonical(const Graph& g) {
   Copier copier(g);
-  for (NodeId id : walk(g)) copier.copy(id);
+  for (NodeId id : walk(g)) {
+    if (!g[id].recur()) {
+      copier.copy(id);
+      continue;
+    }
+    Node n = copier.imported(id);
+    n.what = canonical(std::get<Recur>(n.what));
+    const NodeId now = copier.to.add(std::move(n));
+    for (uint32_t p = 0; p < g.ports(id); ++p) copier.set({id, p}, {now, p});
+  }
   return copier.finish();
 }
 
