@@ -228,18 +228,22 @@ TEST(cases, delta_rule_updates_its_state_in_place) {
   EXPECT_TRUE(body.buffers[0].overwrites.has_value()) << plan::print(p);
 }
 TEST(cases, only_the_next_state_takes_the_memory_of_the_old_one) {
-  Builder b;
-  const Axis t = axis("t", Extent(5)), i = axis("i", Extent(3));
-  Recurred r = recur(t, {carried("a", {3})}, [&](const std::vector<Tensor>& old) -> Step {
-    Tensor next = map({i}, tanh(old[0](i)) + 1.0, "next");
-    return {{next}, {map({i}, old[0](i) * 2.0, "twice")}};
-  });
-  b.output(r.states[0], "a");
-  b.output(r.emits[0], "twice");
-  const Plan p = verified(b.graph());
-  const Plan& body = *p.steps.at(0).body;
-  const NodeId next = (*p.graph)[*p.steps[0].recur].recur()->states[0].out.node;
-  for (auto& x : body.buffers) EXPECT_EQ(x.overwrites.has_value(), x.of.node == next) << plan::print(p);
+  for (double shift : {1.0, 2.0, 3.0, 4.0}) {  // in whatever order the nodes are visited
+    Builder b;
+    const Axis t = axis("t", Extent(5)), i = axis("i", Extent(3));
+    Recurred r = recur(t, {carried("a", {3})}, [&](const std::vector<Tensor>& old) -> Step {
+      Tensor next = map({i}, tanh(old[0](i)) + shift, "next");
+      return {{next}, {map({i}, old[0](i) * 2.0, "twice"), map({i}, old[0](i) * 3.0, "thrice")}};
+    });
+    b.output(r.states[0], "a");
+    b.output(r.emits[0], "twice");
+    b.output(r.emits[1], "thrice");
+    const Plan p = verified(b.graph());
+    const Plan& body = *p.steps.at(0).body;
+    const NodeId next = (*p.graph)[*p.steps[0].recur].recur()->states[0].out.node;
+    EXPECT_EQ(body.buffers.size(), 3u);
+    for (auto& x : body.buffers) EXPECT_EQ(x.overwrites.has_value(), x.of.node == next) << plan::print(p);
+  }
 }
 TEST(cases, states_that_change_places_are_not_overwritten) {
   Builder b;

@@ -44,7 +44,9 @@ TEST(donation, one_row_of_the_cache_is_stored) {
   // fresh and pos in, one row of 8 out
   for (auto& s : p.steps)
     for (auto& m : s.group.members)
-      if (m.node == b->of.node) EXPECT_EQ(p.bytes_of(s), 4 * (8 + 1 + 8)) << plan::print(p);
+      if (m.node == b->of.node) {
+        EXPECT_EQ(p.bytes_of(s), 4 * (8 + 1 + 8)) << plan::print(p);
+      }
   verified(optimized(d.b.graph()), d.in());
 }
 TEST(donation, a_guard_names_the_row_as_well) {
