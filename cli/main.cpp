@@ -20,7 +20,7 @@ int main(int argc, char** argv) {
   std::string file, model, tokenizer, prompt, name = "kernel";
   uint64_t seed = 1;
   double budget = 1e-4;
-  int tokens = 64;
+  int tokens = 64, lanes = 4;
   bool greedy = false;
   std::function<int()> act;
 
@@ -55,8 +55,9 @@ int main(int argc, char** argv) {
   auto* emit_c = emit->add_subcommand("c", "one self-contained .c and .h: C11, no malloc, a self-test");
   emit_c->add_option("file", file, "a .tang file")->required();
   emit_c->add_option("-o,--output", name, "path without extension; its last part prefixes the functions");
+  emit_c->add_option("--lanes", lanes, "f32 lanes of a vector: 4 (any x86-64 or Arm), 8 (AVX2), 16 (AVX-512)")->default_val(4)->check(CLI::IsMember({4, 8, 16}));
   emit->require_subcommand(1);
-  emit_c->callback([&] { act = [&] { return cli::emit_c(c, file, name); }; });
+  emit_c->callback([&] { act = [&] { return cli::emit_c(c, file, name, lanes); }; });
 
   auto* devices = shared(app.add_subcommand("devices", "what was found to run on, with limits"));
   devices->callback([&] { act = [&] { return cli::devices(c); }; });

@@ -26,6 +26,9 @@ std::string read_text(const std::string& path);  // Error when it cannot be read
 void write_text(const std::string& path, const std::string& text);
 bool exists(const std::string& path);
 
+// A graph with every symbol bound: to the smallest round value that its declaration allows, said on stderr.
+ir::Graph read_graph(const std::string& file);
+
 // Statistics of repeated runs, in seconds.
 struct Timing {
   double median = 0, low = 0, high = 0, p99 = 0;  // low, high: 95% interval of the median
@@ -38,7 +41,7 @@ int explain(const Common& c, const std::string& file);
 int run_file(const Common& c, const std::string& file, uint64_t seed);
 int run_model(const Common& c, const std::string& model, const std::string& tokenizer, const std::string& prompt, int tokens, bool greedy);
 int verify_file(const Common& c, const std::string& file, uint64_t seed, double budget);
-int emit_c(const Common& c, const std::string& file, const std::string& name);
+int emit_c(const Common& c, const std::string& file, const std::string& name, int lanes);
 int devices(const Common& c);
 
 }  // namespace tang::cli

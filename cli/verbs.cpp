@@ -8,7 +8,6 @@
 
 namespace tang::cli {
 
-namespace {
 ir::Graph read_graph(const std::string& file) {
   const std::string source = read_text(file);
   text::Reading r = text::read(source, file);
@@ -30,7 +29,6 @@ ir::Graph read_graph(const std::string& file) {
   }
   return ir::bind(*r.graph, values).graph;
 }
-}  // namespace
 
 int explain(const Common&, const std::string& file) {
   const ir::Graph g = read_graph(file);
