@@ -6,7 +6,7 @@
 namespace tang::expr {
 
 namespace {
-constexpr FormatRow rows[] = {
+constexpr FormatRow formats[] = {
     {Format::f64, "f64", Type::real, 64, 52, 11},   {Format::f32, "f32", Type::real, 32, 23, 8},
     {Format::f16, "f16", Type::real, 16, 10, 5},    {Format::bf16, "bf16", Type::real, 16, 7, 8},
     {Format::tf32, "tf32", Type::real, 32, 10, 8},  {Format::e4m3, "e4m3", Type::real, 8, 3, 4},
@@ -16,12 +16,12 @@ constexpr FormatRow rows[] = {
     {Format::u16, "u16", Type::bits, 16},           {Format::u8, "u8", Type::bits, 8},
     {Format::boolean, "bool", Type::boolean, 8},
 };
-static_assert(sizeof rows / sizeof *rows == size_t(Format::count_));
+static_assert(sizeof formats / sizeof *formats == size_t(Format::count_));
 }  // namespace
 
-const FormatRow& row(Format f) { return rows[size_t(f)]; }
+const FormatRow& row(Format f) { return formats[size_t(f)]; }
 Format format_named(const std::string& name) {
-  for (auto& r : rows)
+  for (auto& r : formats)
     if (name == r.name) return r.format;
   return Format::count_;
 }

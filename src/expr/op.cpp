@@ -11,7 +11,7 @@ namespace tang::expr {
 
 namespace {
 // clang-format off
-constexpr OpRow rows[] = {
+constexpr OpRow operations[] = {
     {Op::literal,     "literal",     0, Takes::none,    Gives::leaf},
     {Op::var,         "var",         0, Takes::none,    Gives::leaf},
     {Op::coord,       "coord",       0, Takes::none,    Gives::leaf},
@@ -51,7 +51,7 @@ constexpr OpRow rows[] = {
     {Op::or_else,     "or_else",     2, Takes::any,     Gives::same},
 };
 // clang-format on
-static_assert(sizeof rows / sizeof *rows == size_t(Op::count_));
+static_assert(sizeof operations / sizeof *operations == size_t(Op::count_));
 
 int64_t shifted(int64_t a, int64_t n, bool left, Type type) {
   if (n < 0 || n > 63) return !left && type == Type::index && a < 0 ? -1 : 0;
@@ -121,9 +121,9 @@ const char* name(Type t) {
   static constexpr const char* names[] = {"real", "index", "bits", "bool"};
   return names[size_t(t)];
 }
-const OpRow& row(Op op) { return rows[size_t(op)]; }
+const OpRow& row(Op op) { return operations[size_t(op)]; }
 Op op_named(const char* name) {
-  for (auto& r : rows)
+  for (auto& r : operations)
     if (!std::strcmp(r.name, name)) return r.op;
   return Op::count_;
 }

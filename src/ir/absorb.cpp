@@ -13,7 +13,6 @@ using expr::Case;
 using expr::E;
 
 namespace {
-constexpr double inf = std::numeric_limits<double>::infinity();
 
 struct Decision {
   Pool& p;
@@ -60,7 +59,7 @@ struct Decision {
   bool identity_on_top(int c) {
     const Value id = m.identity[size_t(c)];
     return !expr::subterms(p, m.combine[size_t(c)], Op::min).empty() || (id.type == Type::index && id.i == INT64_MAX) ||
-           (id.type == Type::real && id.r == inf);
+           (id.type == Type::real && id.r == std::numeric_limits<double>::infinity());
   }
   std::vector<Case> cases(const std::set<int>& base, const std::vector<Names>& elements) {
     std::vector<Case> out{{}};

@@ -8,11 +8,6 @@
 namespace tang::kernel {
 
 namespace {
-int64_t coefficient(const Affine& a, Var v) {
-  for (auto& [x, k] : a.terms)
-    if (x == v) return k;
-  return 0;
-}
 std::vector<TileAxis> axes_of(const Stmt& s) {
   std::vector<TileAxis> out;
   auto add = [&](const std::vector<TileAxis>& a) { out.insert(out.end(), a.begin(), a.end()); };

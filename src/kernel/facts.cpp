@@ -40,11 +40,6 @@ void normalise(Affine& e) {
   for (auto& t : e.terms) t.second /= g;
   e.c = floor_div(e.c, g);
 }
-int64_t coefficient(const Affine& e, Var v) {
-  for (auto& [x, k] : e.terms)
-    if (x == v) return k;
-  return 0;
-}
 Residue meet(const Residue& a, const Residue& b) {  // of a value that is either
   const int64_t by = std::gcd(std::gcd(a.by, b.by), a.rest - b.rest);
   return {by, by ? floor_mod(a.rest, by) : a.rest};

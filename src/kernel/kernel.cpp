@@ -8,6 +8,11 @@ namespace tang::kernel {
 
 Affine constant(int64_t c) { return {c, {}}; }
 Affine variable(Var v, int64_t k) { return k ? Affine{0, {{v, k}}} : Affine{}; }
+int64_t coefficient(const Affine& a, Var v) {
+  for (auto& [x, k] : a.terms)
+    if (x == v) return k;
+  return 0;
+}
 Affine operator+(const Affine& a, const Affine& b) {
   Affine out{a.c + b.c, a.terms};
   for (auto& [v, k] : b.terms) {

@@ -32,6 +32,7 @@ inline Affine operator-(const Affine& a, const Affine& b) { return a + (-1) * b;
 bool operator==(const Affine& a, const Affine& b);
 Affine constant(int64_t c);
 Affine variable(Var v, int64_t k = 1);
+int64_t coefficient(const Affine& a, Var v);  // 0 where v does not occur
 
 // ---- memory -------------------------------------------------------------------------------------------------------
 enum class Home : uint8_t { global, shared, fragment, register_ };
@@ -169,6 +170,10 @@ struct Kernel {
   std::vector<GridAxis> grid;          // outermost first; workgroups may run in any order
   Block body;
   Format compute = Format::f32;        // of real values in registers
+  // Lanes of a workgroup and of a subgroup. With more than one, a statement's points are dealt out: flat point p of an
+  // Apply, flat kept point p of a Fold belongs to lane p mod lanes; a Contract's blocks of `rows` x (`vectors` x subgroup)
+  // are dealt to subgroups, columns l, l + subgroup, .. of a block to its lane l. Lanes meet at Barriers only.
+  int lanes = 1, subgroup = 1;
 
   Var fresh(const std::string& stem);  // a new variable with a unique name
   int add(Memory m);
