@@ -9,8 +9,8 @@ namespace tang::plan {
 using ir::Comp;
 
 namespace {
-constexpr int64_t most_for_one = 1 << 16;  // points that one workgroup may write when there is no other
-}
+constexpr int64_t most_for_one = 1 << 16; // points that one workgroup may write when there is no other
+} // namespace
 
 std::vector<NodeId> Planner::nodes_of(int group) const {
   std::vector<NodeId> out;
@@ -18,17 +18,21 @@ std::vector<NodeId> Planner::nodes_of(int group) const {
   for (auto& e : groups_[size_t(group)].epilogues) out.push_back(e.node);
   return out;
 }
+
 std::vector<NodeId> Planner::companions(NodeId id) const {
   return home_[id] >= 0 ? nodes_of(home_[id]) : std::vector<NodeId>{id};
 }
+
 int Planner::latest(int group) const {
   int out = -1;
   for (NodeId id : nodes_of(group)) out = std::max(out, rank_[id]);
   return out;
 }
 
-// Does something in `to` depend on something in `from`, in the graph of groups? `through_others`: direct reads do not count.
-bool Planner::path(const std::vector<NodeId>& from, const std::vector<NodeId>& to, bool through_others) const {
+// Does something in `to` depend on something in `from`, in the graph of groups? `through_others`: direct
+// reads do not count.
+bool Planner::path(const std::vector<NodeId>& from, const std::vector<NodeId>& to,
+                   bool through_others) const {
   std::vector<char> seen(g_.nodes.size(), 0), goal(g_.nodes.size(), 0), start(g_.nodes.size(), 0);
   for (NodeId id : to) goal[id] = 1;
   std::vector<NodeId> open = from;
@@ -45,14 +49,18 @@ bool Planner::path(const std::vector<NodeId>& from, const std::vector<NodeId>& t
     const NodeId id = open.back();
     open.pop_back();
     for (NodeId r : readers_[id]) {
-      if (goal[r]) found |= !(through_others && start[id]);
-      else reach(r);
+      if (goal[r])
+        found |= !(through_others && start[id]);
+      else
+        reach(r);
     }
     for (auto& [first, second] : after_)
       if (home_[id] == first)
         for (NodeId x : nodes_of(second)) {
-          if (goal[x]) found = true;
-          else reach(x);
+          if (goal[x])
+            found = true;
+          else
+            reach(x);
         }
   }
   return found;
@@ -78,7 +86,7 @@ std::optional<Epilogue> Planner::at_same_grid(NodeId id, int group) const {
     if (!axis || !out.view.empty()) return std::nullopt;
     for (size_t d = 0; d < a.view.size(); ++d) {
       const int core = (*axis)[size_t(out.axes[d])];
-      if (core < 0) continue;  // private: whole in the workgroup
+      if (core < 0) continue; // private: whole in the workgroup
       if (!a.view[d].is_pick()) return std::nullopt;
       const int mine = a.view[d].picked();
       if (c.extent(mine).value() != g.extent[size_t(core)]) return std::nullopt;
@@ -91,7 +99,8 @@ std::optional<Epilogue> Planner::at_same_grid(NodeId id, int group) const {
   int64_t workgroups = 1;
   for (size_t k = 0; k < g.extent.size(); ++k)
     if (g.role[k] == Role::grid) {
-      check(taken[k] >= 0, "a stored member without a grid axis: " + label(g_, id));  // it would fold it, and accumulate
+      check(taken[k] >= 0,
+            "a stored member without a grid axis: " + label(g_, id)); // it would fold it, and accumulate
       workgroups = mul_saturated(workgroups, g.extent[k]);
     }
   // It must not dwarf the loops that it follows, nor take the parallelism from a large result.
@@ -120,10 +129,11 @@ void Planner::place_maps() {
       groups_.back().members.push_back({id, {}, Flush::store, false});
       continue;
     }
-    std::map<int, int64_t> words;  // read of each group: they need not be stored for this map
+    std::map<int, int64_t> words; // read of each group: they need not be stored for this map
     if (s_.epilogues)
       for (auto& a : comp(id).args)
-        if (const int h = home_[a.from.node]; h >= 0 && !g_[a.from.node].recur()) words[h] += touched(g_, comp(id), a);
+        if (const int h = home_[a.from.node]; h >= 0 && !g_[a.from.node].recur())
+          words[h] += touched(g_, comp(id), a);
     std::vector<int> groups;
     for (auto& w : words) groups.push_back(w.first);
     std::stable_sort(groups.begin(), groups.end(), [&](int a, int b) {
@@ -133,4 +143,4 @@ void Planner::place_maps() {
   }
 }
 
-}  // namespace tang::plan
+} // namespace tang::plan

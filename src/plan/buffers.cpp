@@ -21,8 +21,9 @@ void Planner::place_buffers() {
   };
   for (NodeId id : order_) {
     const ir::Recur* r = g_[id].recur();
-    if (r)  // a state is stored while it is carried, whether or not it is read afterwards
-      for (uint32_t k = 0; k < r->states.size(); ++k) buffer({id, k}).format = (*r->step)[r->states[k].in].input()->format;
+    if (r) // a state is stored while it is carried, whether or not it is read afterwards
+      for (uint32_t k = 0; k < r->states.size(); ++k)
+        buffer({id, k}).format = (*r->step)[r->states[k].in].input()->format;
     for (NodeId x : evaluators(id)) {
       const int step = step_of_[size_t(home_[x])];
       for (Port q : sources(g_, id)) {
@@ -36,7 +37,8 @@ void Planner::place_buffers() {
     if (g_[o.port.node].input()) continue;
     Buffer& b = buffer(o.port);
     if (b.output) {
-      if (b.format != o.format) note("output " + o.name + ": stored in the format of the first output of this value");
+      if (b.format != o.format)
+        note("output " + o.name + ": stored in the format of the first output of this value");
       continue;
     }
     b.output = true;
@@ -51,7 +53,8 @@ void Planner::place_buffers() {
     b.format = g_[d.input].input()->format;
   }
   for (auto& [q, b] : made) p_.buffers.push_back(std::move(b));
-  std::stable_sort(p_.buffers.begin(), p_.buffers.end(), [](const Buffer& a, const Buffer& b) { return a.first < b.first; });
+  std::stable_sort(p_.buffers.begin(), p_.buffers.end(),
+                   [](const Buffer& a, const Buffer& b) { return a.first < b.first; });
 }
 
 int64_t bytes(const Buffer& b) {
@@ -70,7 +73,8 @@ void Planner::place_arena() {
   for (Buffer* b : todo) {
     std::vector<std::pair<int64_t, int64_t>> busy;
     for (Buffer* o : placed)
-      if (o->first <= b->last && b->first <= o->last) busy.emplace_back(o->offset, o->offset + rounded(bytes(*o)));
+      if (o->first <= b->last && b->first <= o->last)
+        busy.emplace_back(o->offset, o->offset + rounded(bytes(*o)));
     std::sort(busy.begin(), busy.end());
     const int64_t need = rounded(bytes(*b));
     int64_t at = 0, best = -1, slack = INT64_MAX;
@@ -87,4 +91,4 @@ void Planner::place_arena() {
   }
 }
 
-}  // namespace tang::plan
+} // namespace tang::plan

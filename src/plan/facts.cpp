@@ -16,13 +16,17 @@ int64_t volume(const std::vector<ir::Extent>& shape) {
   for (auto& e : shape) v = mul_saturated(v, e.value());
   return v;
 }
+
 int64_t count(const Comp& c, const std::vector<int>& axes) {
   int64_t v = 1;
   for (int a : axes) v = mul_saturated(v, c.extent(a).value());
   return v;
 }
+
 int64_t points(const Comp& c) { return volume(c.points); }
+
 int64_t terms(const Comp& c) { return mul_saturated(volume(c.points), volume(c.folds)); }
+
 std::string label(const Graph& g, NodeId id) {
   const std::string& n = g[id].name;
   return n.empty() ? "value " + std::to_string(id) : n;
@@ -36,11 +40,13 @@ bool is_sum(const Graph& g, const Comp& c) {
     if (t.op != Op::add || zero.r != 0 || zero.i != 0) return false;
     int64_t seen = 0;
     for (ir::Id x : {t.args[0], t.args[1]})
-      if (g.pool[x].op == Op::var) seen |= g.pool[x].whole == int64_t(2 * k) ? 1 : g.pool[x].whole == int64_t(2 * k + 1) ? 2 : 4;
+      if (g.pool[x].op == Op::var)
+        seen |= g.pool[x].whole == int64_t(2 * k) ? 1 : g.pool[x].whole == int64_t(2 * k + 1) ? 2 : 4;
     if (seen != 3) return false;
   }
   return true;
 }
+
 std::vector<char> common_axes(const Comp& c) {
   std::vector<char> out(c.points.size(), 1);
   for (auto& o : c.outs)
@@ -54,6 +60,7 @@ void moving(const Comp& c, const Form& f, std::set<int>& out) {
   for (auto& t : f.args)
     for (auto& v : c.args[size_t(t.first)].view) moving(c, v, out);
 }
+
 std::vector<char> uniforms(const Comp& c) {
   std::vector<char> out(c.args.size(), 0);
   auto use = [&](const Form& f) {
@@ -69,6 +76,7 @@ std::vector<char> uniforms(const Comp& c) {
   use_domain(c.domain);
   return out;
 }
+
 int64_t touched(const Graph& g, const Comp& c, const ir::Arg& a) {
   const auto shape = g.shape(a.from);
   auto positions = [&](const std::set<int>& axes) { return count(c, {axes.begin(), axes.end()}); };
@@ -82,6 +90,7 @@ int64_t touched(const Graph& g, const Comp& c, const ir::Arg& a) {
   }
   return std::min(box, positions(all));
 }
+
 bool at_own_point(const Comp& c, const ir::Arg& a) {
   if (a.view.size() != c.points.size()) return false;
   for (size_t d = 0; d < a.view.size(); ++d)
@@ -89,4 +98,4 @@ bool at_own_point(const Comp& c, const ir::Arg& a) {
   return true;
 }
 
-}  // namespace tang::plan
+} // namespace tang::plan

@@ -6,10 +6,10 @@
 
 namespace tang::plan {
 
-int64_t volume(const std::vector<ir::Extent>& shape);            // bound; saturates
-int64_t count(const ir::Comp& c, const std::vector<int>& axes);  // points of these axes
+int64_t volume(const std::vector<ir::Extent>& shape);           // bound; saturates
+int64_t count(const ir::Comp& c, const std::vector<int>& axes); // points of these axes
 int64_t points(const ir::Comp& c);
-int64_t terms(const ir::Comp& c);  // points x folds
+int64_t terms(const ir::Comp& c); // points x folds
 std::string label(const ir::Graph& g, NodeId id);
 
 // Every component adds: partial results may be added in any order, to a place that holds zero.
@@ -26,4 +26,4 @@ int64_t touched(const ir::Graph& g, const ir::Comp& c, const ir::Arg& a);
 // Axis d of the reader is coordinate d of the source: the read is at the reader's own point.
 bool at_own_point(const ir::Comp& c, const ir::Arg& a);
 
-}  // namespace tang::plan
+} // namespace tang::plan

@@ -17,19 +17,22 @@ std::vector<int> Planner::reads_of_shared(NodeId id) const {
   return out;
 }
 
-// In a group without members the first read makes the core axes. Every subterm covers all of them, so that each of its
-// values belongs to one tile; every component of the member has all those that are its points.
+// In a group without members the first read makes the core axes. Every subterm covers all of them, so that
+// each of its values belongs to one tile; every component of the member has all those that are its points.
 bool Planner::align(NodeId id, Group& g, Member& m) const {
   const Comp& c = comp(id);
   m = {id, std::vector<int>(size_t(c.axis_count()), -1), Flush::store, false};
   std::vector<int> reads = reads_of_shared(id);
-  auto known = [&](NodeId s) { return std::find_if(g.shared.begin(), g.shared.end(), [&](const Shared& x) { return x.node == s; }); };
+  auto known = [&](NodeId s) {
+    return std::find_if(g.shared.begin(), g.shared.end(), [&](const Shared& x) { return x.node == s; });
+  };
   const bool fresh = g.members.empty();
   if (!fresh) {
-    std::stable_partition(reads.begin(), reads.end(), [&](int k) { return known(c.args[size_t(k)].from.node) != g.shared.end(); });
+    std::stable_partition(reads.begin(), reads.end(),
+                          [&](int k) { return known(c.args[size_t(k)].from.node) != g.shared.end(); });
     if (reads.empty() || known(c.args[size_t(reads[0])].from.node) == g.shared.end()) return false;
   }
-  std::vector<int> taken(g.extent.size(), -1);  // the member's axis of each core axis
+  std::vector<int> taken(g.extent.size(), -1); // the member's axis of each core axis
   for (size_t r = 0; r < reads.size(); ++r) {
     const ir::Arg& a = c.args[size_t(reads[r])];
     const std::vector<int>& out = comp(a.from.node).outs[0].axes;
@@ -65,7 +68,8 @@ int Planner::add_group(Group g, NodeId first) {
   return home_[first];
 }
 
-// Its axes are the core axes; a point axis that some component lacks is private, or workgroups would repeat that component.
+// Its axes are the core axes; a point axis that some component lacks is private, or workgroups would repeat
+// that component.
 void Planner::alone(NodeId id) {
   Group g;
   Member m{id, {}, Flush::store, false};
@@ -79,7 +83,8 @@ void Planner::alone(NodeId id) {
   g.members.push_back(std::move(m));
   const Wish w = wish(g);
   if (!choose_roles(g, w, true)) {
-    note("refused: the roles that the schedule gives " + label(g_, id) + ": it would be accumulated in parts, and it is no sum, or to be stored");
+    note("refused: the roles that the schedule gives " + label(g_, id) +
+         ": it would be accumulated in parts, and it is no sum, or to be stored");
     check(choose_roles(g, {}, true), "no legal roles for " + label(g_, id));
   }
   add_group(std::move(g), id);
@@ -117,10 +122,11 @@ bool Planner::group_folds() {
       ok = choose_roles(g, wish(g), false);
       if (!ok && choose_roles(g, {}, false)) {
         ok = true;
-        note("refused: what the schedule says of " + label(g_, id) + ": it would have to be accumulated in parts");
+        note("refused: what the schedule says of " + label(g_, id) +
+             ": it would have to be accumulated in parts");
       }
     }
-    if (!ok) {  // the smallest subterm is stored after all
+    if (!ok) { // the smallest subterm is stored after all
       const NodeId s = comp(id).args[size_t(reads.back())].from.node;
       note("not shared: " + label(g_, s) + ": " + label(g_, id) + " reads it at no common core axes");
       shared_[s] = 0;
@@ -132,4 +138,4 @@ bool Planner::group_folds() {
   return true;
 }
 
-}  // namespace tang::plan
+} // namespace tang::plan

@@ -12,7 +12,8 @@ const Buffer* Plan::buffer(Port q) const {
   return nullptr;
 }
 
-Planner::Planner(Plan& p, ir::Pool& pool, const schedule::Schedule& s, std::map<NodeId, NodeId> heir, bool body)
+Planner::Planner(Plan& p, ir::Pool& pool, const schedule::Schedule& s, std::map<NodeId, NodeId> heir,
+                 bool body)
     : p_(p), pool_(pool), g_(*p.graph), s_(s), heir_(std::move(heir)), body_(body) {
   const size_t n = g_.nodes.size();
   std::vector<char> needed(n, 0);
@@ -44,13 +45,14 @@ Planner::Planner(Plan& p, ir::Pool& pool, const schedule::Schedule& s, std::map<
     stored_[id] = it != s_.groups.end() && it->second.stored.value_or(false);
   }
 }
+
 void Planner::note(const std::string& text) {
   if (std::find(p_.notes.begin(), p_.notes.end(), text) == p_.notes.end()) p_.notes.push_back(text);
 }
+
 void Planner::run() {
   choose_shared();
-  while (!group_folds()) {
-  }
+  while (!group_folds()) {}
   place_maps();
   donate();
   order_steps();
@@ -62,7 +64,8 @@ namespace {
 void need_bound(const ir::Graph& g, NodeId id) {
   auto bound = [&](const ir::Extent& e) {
     if (!e.is_constant())
-      throw Error(g[id].where, "a plan of " + label(g, id) + " in which a number is not known: " + e.text(), {{"plans are made for numbers", {}}},
+      throw Error(g[id].where, "a plan of " + label(g, id) + " in which a number is not known: " + e.text(),
+                  {{"plans are made for numbers", {}}},
                   "bind the symbols first: bind(graph, {{\"name\", value}, ..})");
   };
   for (uint32_t p = 0; p < g.ports(id); ++p)
@@ -80,6 +83,7 @@ void need_bound(const ir::Graph& g, NodeId id) {
   }
   if (auto* r = g[id].recur()) bound(r->steps);
 }
+
 Plan planned(ir::Graph graph, const schedule::Schedule& s, std::map<NodeId, NodeId> heir, bool body) {
   auto g = std::make_shared<ir::Graph>(std::move(graph));
   for (NodeId id = 0; id < g->nodes.size(); ++id) need_bound(*g, id);
@@ -88,12 +92,13 @@ Plan planned(ir::Graph graph, const schedule::Schedule& s, std::map<NodeId, Node
   Planner(p, g->pool, s, std::move(heir), body).run();
   return p;
 }
-}  // namespace
+} // namespace
 
 Plan make_plan(const ir::Graph& g, const schedule::Schedule& s) { return planned(g, s, {}, false); }
 
-// The step graph as it stands, ids and all; its outputs are the new states, then the emits that are no old states (those
-// are copied at the head of the body, so that they never keep a state from being updated in place).
+// The step graph as it stands, ids and all; its outputs are the new states, then the emits that are no old
+// states (those are copied at the head of the body, so that they never keep a state from being updated in
+// place).
 Plan make_body(const ir::Recur& r, const schedule::Schedule& s) {
   ir::Graph g = *r.step;
   g.outputs.clear();
@@ -106,8 +111,9 @@ Plan make_body(const ir::Recur& r, const schedule::Schedule& s) {
   }
   for (size_t k = 0; k < r.emits.size(); ++k)
     if (!g[r.emits[k].out.node].input())
-      g.outputs.push_back({r.emits[k].out, "emit " + std::to_string(k), ir::default_format(g.type(r.emits[k].out))});
+      g.outputs.push_back(
+          {r.emits[k].out, "emit " + std::to_string(k), ir::default_format(g.type(r.emits[k].out))});
   return planned(std::move(g), s, std::move(heir), true);
 }
 
-}  // namespace tang::plan
+} // namespace tang::plan

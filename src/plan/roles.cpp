@@ -8,8 +8,9 @@ namespace tang::plan {
 using ir::Comp;
 
 namespace {
-constexpr int64_t nominal_tile = 64;  // elements a block, for counting how often an accumulated word is added to
-}
+constexpr int64_t nominal_tile =
+    64; // elements a block, for counting how often an accumulated word is added to
+} // namespace
 
 Planner::Wish Planner::wish(const Group& g) const {
   Wish w;
@@ -53,8 +54,9 @@ std::optional<double> Planner::words_accumulated(Group& g, const std::set<NodeId
   return words;
 }
 
-// A lone node: its points on the grid, its folds looped. A group: axes that are points of all members on the grid, no
-// axis that all fold, at least one more axis if any can be; of these the least accumulated words, ties to the first.
+// A lone node: its points on the grid, its folds looped. A group: axes that are points of all members on the
+// grid, no axis that all fold, at least one more axis if any can be; of these the least accumulated words,
+// ties to the first.
 bool Planner::choose_roles(Group& g, const Wish& w, bool lone) const {
   const size_t axes = g.extent.size();
   std::vector<char> any(axes, 0), all(axes, 1);
@@ -67,14 +69,16 @@ bool Planner::choose_roles(Group& g, const Wish& w, bool lone) const {
     }
   std::vector<Role> best;
   double least = 0;
-  for (bool spread : {true, false}) {  // with one more axis on the grid, if any can be
+  for (bool spread : {true, false}) { // with one more axis on the grid, if any can be
     for (uint32_t mask = 0; mask < 1u << axes; ++mask) {
       bool legal = true, more = false;
       for (size_t k = 0; k < axes; ++k) {
         const bool grid = mask >> k & 1, is_batch = lone ? any[k] : all[k];
         auto told = w.role.find(int(k));
-        if (told != w.role.end()) legal &= grid == (told->second == Role::grid);
-        else legal &= is_batch ? grid : !grid || (any[k] && !lone);
+        if (told != w.role.end())
+          legal &= grid == (told->second == Role::grid);
+        else
+          legal &= is_batch ? grid : !grid || (any[k] && !lone);
         more |= grid && !all[k];
         g.role.resize(axes);
         g.role[k] = grid ? Role::grid : Role::looped;
@@ -94,4 +98,4 @@ bool Planner::choose_roles(Group& g, const Wish& w, bool lone) const {
   return bool(words_accumulated(g, w.stored));
 }
 
-}  // namespace tang::plan
+} // namespace tang::plan

@@ -20,13 +20,16 @@ int64_t Planner::words_read(NodeId id) const {
   return sum;
 }
 
-// Every reader folds it, at one place of picked axes, and is stored itself. `expanding`: it is larger than what it
-// reads, so that storing it costs more traffic than evaluating it where it is read; else its only reader must fold it.
+// Every reader folds it, at one place of picked axes, and is stored itself. `expanding`: it is larger than
+// what it reads, so that storing it costs more traffic than evaluating it where it is read; else its only
+// reader must fold it.
 bool Planner::may_share(NodeId id, bool expanding) const {
   if (output_[id] || stored_[id] || shared_[id] || !g_[id].comp()) return false;
   const Comp& c = comp(id);
-  if (!is_sum(g_, c) || c.lift.size() != 1 || g_.type({id, 0}) != ir::Type::real || !c.outs[0].view.empty()) return false;
-  if (c.folds.empty() || volume(c.folds) > s_.short_contraction || c.outs[0].axes.size() != c.points.size()) return false;
+  if (!is_sum(g_, c) || c.lift.size() != 1 || g_.type({id, 0}) != ir::Type::real || !c.outs[0].view.empty())
+    return false;
+  if (c.folds.empty() || volume(c.folds) > s_.short_contraction || c.outs[0].axes.size() != c.points.size())
+    return false;
   for (Port q : sources(g_, id))
     if (shared_[q.node]) return false;
   const auto& readers = readers_[id];
@@ -51,8 +54,8 @@ bool Planner::may_share(NodeId id, bool expanding) const {
   return true;
 }
 
-// Users first: of a chain of short contractions the last is shared. Those that expand come before the others, so that
-// a projection is stored rather than the scores made of it.
+// Users first: of a chain of short contractions the last is shared. Those that expand come before the others,
+// so that a projection is stored rather than the scores made of it.
 void Planner::choose_shared() {
   shared_.assign(g_.nodes.size(), 0);
   if (!s_.share_contractions) return;
@@ -61,4 +64,4 @@ void Planner::choose_shared() {
       if (may_share(order_[k], expanding)) shared_[order_[k]] = 1;
 }
 
-}  // namespace tang::plan
+} // namespace tang::plan

@@ -22,7 +22,7 @@ std::optional<ir::Id> stored_where(ir::Pool& pool, const Comp& c, NodeId x) {
   if (pool[other].op != ir::Op::arg || c.args[size_t(pool[other].whole)].from.node != x) return std::nullopt;
   return top.op == ir::Op::select ? top.args[0] : expr::present(pool, top.args[0]).when;
 }
-}  // namespace
+} // namespace
 
 bool Planner::may_take(NodeId id, NodeId x) const {
   const ir::Input* in = g_[x].input();
@@ -34,7 +34,8 @@ bool Planner::may_take(NodeId id, NodeId x) const {
     auto it = heir_.find(x);
     if (it == heir_.end() || it->second != id) return false;
   }
-  return std::all_of(c.args.begin(), c.args.end(), [&](const ir::Arg& a) { return a.from.node != x || at_own_point(c, a); });
+  return std::all_of(c.args.begin(), c.args.end(),
+                     [&](const ir::Arg& a) { return a.from.node != x || at_own_point(c, a); });
 }
 
 // `id` is an epilogue, and what `r` reads of x lies on the same workgroup and was read before it runs.
@@ -51,7 +52,8 @@ bool Planner::before_in_place(NodeId r, NodeId id, NodeId x) const {
   for (auto& a : comp(r).args) {
     if (a.from.node != x) continue;
     for (size_t d = 0; d < a.view.size(); ++d)
-      if ((*mine)[d] >= 0 && (!a.view[d].is_pick() || (*theirs)[size_t(a.view[d].picked())] != (*mine)[d])) return false;
+      if ((*mine)[d] >= 0 && (!a.view[d].is_pick() || (*theirs)[size_t(a.view[d].picked())] != (*mine)[d]))
+        return false;
   }
   return true;
 }
@@ -62,7 +64,8 @@ std::string Planner::why_not_take(NodeId id, NodeId x) const {
   for (auto& [other, d] : donated_)
     if (d.input == x) return label(g_, other) + " takes it";
   for (auto& o : g_.outputs)
-    if (o.port.node == id && o.format != g_[x].input()->format) return "the new value is stored in another format";
+    if (o.port.node == id && o.format != g_[x].input()->format)
+      return "the new value is stored in another format";
   const std::vector<NodeId> mine = companions(id);
   for (NodeId r : readers_[x])
     for (NodeId e : evaluators(r)) {
@@ -71,22 +74,26 @@ std::string Planner::why_not_take(NodeId id, NodeId x) const {
         if (r == e && before_in_place(r, id, x)) continue;
         return label(g_, r) + " reads the old value in the same step";
       }
-      if (path(mine, companions(e), false)) return "a reader of the old value, " + label(g_, r) + ", depends on the new one";
+      if (path(mine, companions(e), false))
+        return "a reader of the old value, " + label(g_, r) + ", depends on the new one";
     }
   return "";
 }
 
-// Nodes with the fewest candidates choose first, so that an optimizer's parameter does not take its moment's memory.
+// Nodes with the fewest candidates choose first, so that an optimizer's parameter does not take its moment's
+// memory.
 void Planner::donate() {
   std::vector<std::pair<NodeId, std::vector<NodeId>>> wishes;
   for (NodeId id : order_) {
     if (!g_[id].comp() || comp(id).monoid || home_[id] < 0) continue;
     std::vector<NodeId> from;
     for (auto& a : comp(id).args)
-      if (may_take(id, a.from.node) && std::find(from.begin(), from.end(), a.from.node) == from.end()) from.push_back(a.from.node);
+      if (may_take(id, a.from.node) && std::find(from.begin(), from.end(), a.from.node) == from.end())
+        from.push_back(a.from.node);
     if (!from.empty()) wishes.emplace_back(id, std::move(from));
   }
-  std::stable_sort(wishes.begin(), wishes.end(), [](auto& a, auto& b) { return a.second.size() < b.second.size(); });
+  std::stable_sort(wishes.begin(), wishes.end(),
+                   [](auto& a, auto& b) { return a.second.size() < b.second.size(); });
   for (auto& [id, from] : wishes)
     for (NodeId x : from) {
       if (donated_.count(id)) break;
@@ -122,7 +129,8 @@ void Planner::order_steps() {
   for (size_t s = 0; s < n; ++s) {
     int next = -1;
     for (size_t h = 0; h < n; ++h) {
-      const bool ready = step_of_[h] < 0 && std::all_of(before[h].begin(), before[h].end(), [&](int b) { return step_of_[size_t(b)] >= 0; });
+      const bool ready = step_of_[h] < 0 && std::all_of(before[h].begin(), before[h].end(),
+                                                        [&](int b) { return step_of_[size_t(b)] >= 0; });
       if (ready && (next < 0 || key[h] < key[size_t(next)])) next = int(h);
     }
     check(next >= 0, "the graph of groups has a cycle");
@@ -139,4 +147,4 @@ void Planner::order_steps() {
   }
 }
 
-}  // namespace tang::plan
+} // namespace tang::plan

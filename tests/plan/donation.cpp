@@ -11,18 +11,22 @@ const plan::Buffer* taken(const Plan& p) {
     if (b.overwrites) return &b;
   return nullptr;
 }
+
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
 // Decode over a cache of 12 rows of which `pos` are live; the rest hold NaN.
 struct Decode {
   Builder b;
-  Tensor k = b.state("k", {12, 2, 4}), v = b.input("v", {12, 2, 3}), fresh = b.input("fresh", {2, 4}), q = b.input("q", {2, 4});
+  Tensor k = b.state("k", {12, 2, 4}), v = b.input("v", {12, 2, 3}), fresh = b.input("fresh", {2, 4}),
+         q = b.input("q", {2, 4});
   Tensor pos = b.input("pos", {}, Format::i32);
+
   eval::Inputs in() const {
     eval::Array cache = waves(3, {12, 2, 4});
     for (size_t x = 5 * 8; x < cache.r.size(); ++x) cache.r[x] = nan;
     return {{"k", cache}, {"pos", eval::indices({}, {5})}};
   }
+
   Tensor attend(const Tensor& keys, const Axis& t) {
     auto [h, d, c] = axes<"h d c">();
     Scalar score = masked(Index(t) <= Index(pos()), sum(d, q(h, d) * keys(t, h, d)));
@@ -30,7 +34,7 @@ struct Decode {
     return map({h, c}, ratio(sum(t, weight * v(t, h, c)), sum(t, weight)), "attended");
   }
 };
-}  // namespace
+} // namespace
 
 TEST(donation, one_row_of_the_cache_is_stored) {
   Decode d;
@@ -44,11 +48,10 @@ TEST(donation, one_row_of_the_cache_is_stored) {
   // fresh and pos in, one row of 8 out
   for (auto& s : p.steps)
     for (auto& m : s.group.members)
-      if (m.node == b->of.node) {
-        EXPECT_EQ(p.bytes_of(s), 4 * (8 + 1 + 8)) << plan::print(p);
-      }
+      if (m.node == b->of.node) { EXPECT_EQ(p.bytes_of(s), 4 * (8 + 1 + 8)) << plan::print(p); }
   verified(optimized(d.b.graph()), d.in());
 }
+
 TEST(donation, a_guard_names_the_row_as_well) {
   Decode d;
   auto [t, h, x] = axes<"t h x">();
@@ -59,6 +62,7 @@ TEST(donation, a_guard_names_the_row_as_well) {
   EXPECT_TRUE(taken(p)->masked);
   EXPECT_EQ(p.bytes_moved(), 4 * (8 + 1 + 8));
 }
+
 TEST(donation, a_reader_of_the_old_value_runs_first) {
   Decode d;
   auto [h, x] = axes<"h x">();
@@ -69,6 +73,7 @@ TEST(donation, a_reader_of_the_old_value_runs_first) {
   ASSERT_TRUE(taken(p)) << plan::print(p);
   EXPECT_EQ(taken(p)->first, int(p.steps.size()) - 1);
 }
+
 TEST(donation, a_reader_of_the_old_value_that_needs_the_new_one_refuses_it) {
   Decode d;
   auto [h, x] = axes<"h x">();
@@ -76,14 +81,17 @@ TEST(donation, a_reader_of_the_old_value_that_needs_the_new_one_refuses_it) {
   d.b.output(k, "k next");
   const Axis t = axis("t");
   Tensor last = map({h, x}, sum(t, masked(Index(t) <= Index(d.pos()), k(t, h, x))), "of new");
-  d.b.output(map({h, x}, sum(t, masked(Index(t) < Index(d.pos()), d.k(t, h, x) * last(h, x))), "of both"), "of both");
+  d.b.output(map({h, x}, sum(t, masked(Index(t) < Index(d.pos()), d.k(t, h, x) * last(h, x))), "of both"),
+             "of both");
   const Plan p = verified(d.b.graph(), d.in());
   EXPECT_FALSE(taken(p)) << plan::print(p);
   EXPECT_NE(joined(p.notes).find("copying"), std::string::npos);
 }
+
 TEST(donation, an_optimizer_updates_parameters_and_moments_in_place) {
   Builder b;
-  Tensor p = b.state("p", {5, 7}), m = b.state("m", {5, 7}), v = b.state("v", {5, 7}), g = b.input("g", {5, 7});
+  Tensor p = b.state("p", {5, 7}), m = b.state("m", {5, 7}), v = b.state("v", {5, 7}),
+         g = b.input("g", {5, 7});
   auto [i, j] = axes<"i j">();
   auto m1 = [&] { return 0.9 * m(i, j) + 0.1 * g(i, j); };
   auto v1 = [&] { return 0.99 * v(i, j) + 0.01 * square(g(i, j)); };
@@ -95,6 +103,7 @@ TEST(donation, an_optimizer_updates_parameters_and_moments_in_place) {
   for (auto& x : plan.buffers) in_place += x.overwrites.has_value();
   EXPECT_EQ(in_place, 3) << plan::print(plan);
 }
+
 TEST(donation, shifts_outputs_and_other_formats_are_copied) {
   Builder b;
   Tensor x = b.state("x", {8}), y = b.state("y", {8}), z = b.state("z", {8}, Format::f16);

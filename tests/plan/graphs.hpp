@@ -22,6 +22,7 @@ inline eval::Array waves(double s, At shape) {
   for (size_t i = 0; i < v.size(); ++i) v[i] = std::sin(s + 0.7 * double(i));
   return eval::reals(std::move(shape), v);
 }
+
 // Waves for every real input that is not given; 0, 1, 2, 0, .. for the others.
 inline eval::Inputs filled(const Graph& g, eval::Inputs given = {}) {
   double seed = 1;
@@ -33,34 +34,43 @@ inline eval::Inputs filled(const Graph& g, eval::Inputs given = {}) {
       given[g[id].name] = waves(seed, shape);
     } else {
       eval::Array a(shape, type_of(in->format));
-      for (size_t k = 0; k < a.i.size(); ++k) a.i[k] = in->format == Format::boolean ? int64_t(k % 3 != 0) : int64_t(k % 3);
+      for (size_t k = 0; k < a.i.size(); ++k)
+        a.i[k] = in->format == Format::boolean ? int64_t(k % 3 != 0) : int64_t(k % 3);
       given[g[id].name] = a;
     }
     seed += 1;
   }
   return given;
 }
+
 inline std::string joined(const std::vector<std::string>& lines) {
   std::string out;
   for (auto& l : lines) out += l + "\n";
   return out;
 }
+
 // Runs the plan by tiles of several sizes; every buffer is compared with the oracle as it is completed.
-inline void verify(const Plan& p, const eval::Inputs& inputs, const std::vector<int64_t>& tiles = {3, 8, 64}, bool fills = false) {
+inline void verify(const Plan& p, const eval::Inputs& inputs, const std::vector<int64_t>& tiles = {3, 8, 64},
+                   bool fills = false) {
   for (int64_t tile : tiles) {
     Machine m(p, tile, fills);
     m.run(inputs);
-    EXPECT_TRUE(m.complaints().empty()) << "tile " << tile << "\n" << joined(m.complaints()) << plan::print(p);
+    EXPECT_TRUE(m.complaints().empty()) << "tile " << tile << "\n"
+                                        << joined(m.complaints()) << plan::print(p);
   }
 }
+
 inline Plan verified(const Graph& g, eval::Inputs given = {}, const Schedule& s = {}) {
   Plan p = plan::make_plan(g, s);
   verify(p, filled(g, std::move(given)));
   return p;
 }
+
 inline Graph optimized(const Graph& g) { return rewrite::optimize(g).graph; }
+
 // As a program is compiled: optimized, supports exposed, fills believed by every reader.
-inline Plan compiled(const Graph& g, const eval::Inputs& given = {}, const std::vector<int64_t>& tiles = {3, 8, 64}) {
+inline Plan compiled(const Graph& g, const eval::Inputs& given = {},
+                     const std::vector<int64_t>& tiles = {3, 8, 64}) {
   Plan p = plan::make_plan(rewrite::expose_support(optimized(g)), {});
   verify(p, filled(g, given), tiles, true);
   return p;
@@ -79,10 +89,11 @@ inline std::set<std::set<uint64_t>> groups_of(const Plan& p) {
   }
   return out;
 }
+
 inline int64_t largest_buffer(const Plan& p) {
   int64_t most = 0;
   for (auto& b : p.buffers) most = std::max(most, eval::volume(b.shape));
   return most;
 }
 
-}  // namespace tang::test
+} // namespace tang::test

@@ -10,7 +10,8 @@ namespace {
 // The three folds of attention's backward, given the row statistics: one evaluation of each score serves all.
 Graph backward(int64_t n, int64_t m, int64_t d, int64_t c_) {
   Builder b;
-  Tensor q = b.input("q", {n, d}), k = b.input("k", {m, d}), v = b.input("v", {m, c_}), dout = b.input("do", {n, c_});
+  Tensor q = b.input("q", {n, d}), k = b.input("k", {m, d}), v = b.input("v", {m, c_}),
+         dout = b.input("do", {n, c_});
   Tensor lse = b.input("lse", {n}), delta = b.input("delta", {n});
   auto [i, j, x, c] = axes<"i j x c">();
   Scalar s = sum(x, q(i, x) * k(j, x)), dp = sum(c, dout(i, c) * v(j, c));
@@ -23,7 +24,7 @@ Graph backward(int64_t n, int64_t m, int64_t d, int64_t c_) {
   b.output(map({j, z}, sum(i, p * dout(i, z)), "dv"), "dv");
   return b.graph();
 }
-}  // namespace
+} // namespace
 
 TEST(groups, backward_of_attention_is_one_group) {
   const Plan p = verified(optimized(backward(33, 40, 5, 3)));
@@ -34,11 +35,12 @@ TEST(groups, backward_of_attention_is_one_group) {
       EXPECT_EQ(s.group.shared.size(), 2u);
       int accumulated = 0;
       for (auto& m : s.group.members) accumulated += m.flush == Flush::accumulate;
-      EXPECT_EQ(accumulated, 1);  // dq: 165 words; dk and dv would be 320
+      EXPECT_EQ(accumulated, 1); // dq: 165 words; dk and dv would be 320
     }
   EXPECT_EQ(with_members, 1) << plan::print(p);
   EXPECT_LE(largest_buffer(p), 200);
 }
+
 TEST(groups, a_stored_member_or_a_role_turns_the_grid) {
   const Graph g = optimized(backward(33, 40, 5, 3));
   const Plan free = plan::make_plan(g, {});
@@ -50,13 +52,15 @@ TEST(groups, a_stored_member_or_a_role_turns_the_grid) {
   ASSERT_TRUE(group);
   const std::string name = g[accumulated].name;
   Schedule other;
-  for (size_t k = 0; k < 2; ++k) other.groups[name].role[int(k)] = group->role[k] == Role::grid ? Role::looped : Role::grid;
+  for (size_t k = 0; k < 2; ++k)
+    other.groups[name].role[int(k)] = group->role[k] == Role::grid ? Role::looped : Role::grid;
   const Plan turned = verified(g, {}, other);
   int sums = 0;
   for (auto& s : turned.steps)
     for (auto& m : s.group.members) sums += m.flush == Flush::accumulate;
-  EXPECT_EQ(sums, 2) << plan::print(turned);  // dk and dv instead of dq
+  EXPECT_EQ(sums, 2) << plan::print(turned); // dk and dv instead of dq
 }
+
 TEST(groups, folding_a_grid_axis_that_is_no_sum_is_refused) {
   Builder b;
   Tensor x = b.input("x", {6, 9});
@@ -68,6 +72,7 @@ TEST(groups, folding_a_grid_axis_that_is_no_sum_is_refused) {
   ASSERT_EQ(p.notes.size(), 1u) << plan::print(p);
   EXPECT_NE(p.notes[0].find("refused"), std::string::npos);
 }
+
 TEST(groups, a_lone_sum_may_be_accumulated_or_added_in_order) {
   Builder b;
   Tensor x = b.input("x", {6, 9});
@@ -79,10 +84,11 @@ TEST(groups, a_lone_sum_may_be_accumulated_or_added_in_order) {
   const Plan a = verified(b.graph(), {}, grid), o = verified(b.graph(), {}, order);
   EXPECT_EQ(a.steps[0].group.members[0].flush, Flush::accumulate);
   EXPECT_EQ(o.steps[0].group.members[0].flush, Flush::ordered);
-  EXPECT_EQ(a.steps.size(), 2u);  // the copy into the output cannot be its epilogue
+  EXPECT_EQ(a.steps.size(), 2u); // the copy into the output cannot be its epilogue
 }
+
 TEST(groups, a_member_that_depends_on_a_member_starts_a_new_group) {
-  Builder b;  // without the online form: the sum needs the max
+  Builder b; // without the online form: the sum needs the max
   Tensor q = b.input("q", {20, 3}), k = b.input("k", {22, 3});
   auto [i, j, d] = axes<"i j d">();
   Scalar s = sum(d, q(i, d) * k(j, d));
@@ -91,9 +97,11 @@ TEST(groups, a_member_that_depends_on_a_member_starts_a_new_group) {
   EXPECT_EQ(p.steps.size(), 2u) << plan::print(p);
   for (auto& x : p.steps) EXPECT_EQ(x.group.shared.size(), 1u);
 }
+
 TEST(groups, cycles_between_groups_are_not_made) {
-  Builder b;  // A = {a1, a2} and B = {b1, b2} with a1 -> b1 and b2 -> a2 would wait for each other
-  Tensor q = b.input("q", {20, 3}), k = b.input("k", {22, 3}), r = b.input("r", {20, 3}), t = b.input("t", {22, 3});
+  Builder b; // A = {a1, a2} and B = {b1, b2} with a1 -> b1 and b2 -> a2 would wait for each other
+  Tensor q = b.input("q", {20, 3}), k = b.input("k", {22, 3}), r = b.input("r", {20, 3}),
+         t = b.input("t", {22, 3});
   auto [i, j, d] = axes<"i j d">();
   Scalar s = sum(d, q(i, d) * k(j, d)), u = sum(d, r(i, d) * t(j, d));
   Tensor a1 = map({i}, sum(j, tanh(s)), "a1"), b2 = map({i}, sum(j, tanh(u)), "b2");
@@ -102,6 +110,7 @@ TEST(groups, cycles_between_groups_are_not_made) {
   verified(b.graph());
   verified(optimized(b.graph()));
 }
+
 TEST(groups, a_subterm_read_at_two_places_is_stored) {
   Builder b;
   Tensor q = b.input("q", {20, 3});
@@ -112,6 +121,7 @@ TEST(groups, a_subterm_read_at_two_places_is_stored) {
   const Plan p = verified(optimized(b.graph()));
   EXPECT_EQ(largest_buffer(p), 400) << plan::print(p);
 }
+
 TEST(groups, a_short_contraction_named_as_stored_is_a_buffer) {
   Builder b;
   Tensor x = b.input("x", {33, 5}), w1 = b.param("w1", {40, 5}), w2 = b.param("w2", {3, 40});
@@ -129,64 +139,75 @@ TEST(groups, a_short_contraction_named_as_stored_is_a_buffer) {
 // Short contractions of rows of q and k.
 struct Scores {
   Builder b;
-  Tensor q = b.input("q", {20, 3}), k = b.input("k", {20, 3}), r = b.input("r", {20, 3}), t = b.input("t", {20, 3});
+  Tensor q = b.input("q", {20, 3}), k = b.input("k", {20, 3}), r = b.input("r", {20, 3}),
+         t = b.input("t", {20, 3});
+
   Scalar s(const Axis& i, const Axis& j) {
     auto [d] = axes<"d">();
     return sum(d, q(i, d) * k(j, d));
   }
+
   Scalar u(const Axis& i, const Axis& j) {
     auto [d] = axes<"d">();
     return sum(d, r(i, d) * t(j, d));
   }
 };
+
 TEST(groups, reads_that_disagree_on_the_axes_do_not_share_a_group) {
   for (bool transposed : {false, true}) {
     Scores x;
     auto [i, k, j] = axes<"i k j">();
     Tensor s = map({i, j}, x.s(i, j)), u = map({i, j}, x.u(i, j));
     x.b.output(map({i}, sum(j, tanh(s(i, j) * u(i, j))), "a"), "a");
-    if (transposed) x.b.output(map({i}, sum(j, tanh(s(i, j) + u(j, i))), "b"), "b");
-    else x.b.output(map({i, k}, sum(j, tanh(s(i, j) + u(k, j))), "b"), "b");
-    const Plan p = verified(optimized(x.b.graph()));  // the copies are gone: both read the same two contractions
+    if (transposed)
+      x.b.output(map({i}, sum(j, tanh(s(i, j) + u(j, i))), "b"), "b");
+    else
+      x.b.output(map({i, k}, sum(j, tanh(s(i, j) + u(k, j))), "b"), "b");
+    const Plan p =
+        verified(optimized(x.b.graph())); // the copies are gone: both read the same two contractions
     size_t contractions = 0;
-    for (NodeId id = 0; id < p.graph->nodes.size(); ++id) contractions += (*p.graph)[id].comp() && p.graph->shape({id, 0}).size() == 2 && (*p.graph)[id].comp()->monoid;
-    EXPECT_EQ(contractions, transposed ? 2u : 3u);  // b itself is a matrix when it keeps k
+    for (NodeId id = 0; id < p.graph->nodes.size(); ++id)
+      contractions +=
+          (*p.graph)[id].comp() && p.graph->shape({id, 0}).size() == 2 && (*p.graph)[id].comp()->monoid;
+    EXPECT_EQ(contractions, transposed ? 2u : 3u); // b itself is a matrix when it keeps k
     // Transposed: two groups, each aligned in its own way. Else one of the two contractions is stored.
-    for (auto& x : p.steps) {
-      if (transposed) {
-        EXPECT_EQ(x.group.members.size(), 1u) << plan::print(p);
-      }
-      if (!transposed) {
-        EXPECT_LE(x.group.shared.size(), 1u) << plan::print(p);
-      }
+    for (auto& step : p.steps) {
+      if (transposed) { EXPECT_EQ(step.group.members.size(), 1u) << plan::print(p); }
+      if (!transposed) { EXPECT_LE(step.group.shared.size(), 1u) << plan::print(p); }
     }
   }
 }
+
 TEST(groups, a_component_without_a_core_axis_is_not_repeated_by_workgroups) {
   Scores x;
   Tensor v = x.b.input("v", {20, 4});
   auto [i, j, c] = axes<"i j c">();
-  const MonoidSpec two{"two sums", {expr::real(0), expr::real(0)},
-                       [](Pool&, const std::vector<expr::E>& a, const std::vector<expr::E>& b) { return std::vector<expr::E>{a[0] + b[0], a[1] + b[1]}; }};
+  const MonoidSpec two{"two sums",
+                       {expr::real(0), expr::real(0)},
+                       [](Pool&, const std::vector<expr::E>& a, const std::vector<expr::E>& b) {
+                         return std::vector<expr::E>{a[0] + b[0], a[1] + b[1]};
+                       }};
   auto s = fold(two, j, {tanh(x.s(i, j)), v(j, c)});
   x.b.output(map({i}, s[0]), "rows");
   x.b.output(map({c}, s[1]), "columns");
   const Plan p = verified(x.b.graph());
   EXPECT_EQ(largest_buffer(p), 400) << plan::print(p);
 }
+
 TEST(groups, a_subterm_that_belongs_to_many_tiles_is_stored) {
   Scores x;
   auto [i, j, e] = axes<"i j e">();
-  Scalar weight = sum(e, x.q(j, e) * x.r(j, e));  // [keys]: each row of tiles would evaluate it again
+  Scalar weight = sum(e, x.q(j, e) * x.r(j, e)); // [keys]: each row of tiles would evaluate it again
   x.b.output(map({i}, sum(j, x.s(i, j) * weight), "y"), "y");
   const Plan p = verified(x.b.graph());
   EXPECT_EQ(p.steps.size(), 2u) << plan::print(p);
 }
+
 TEST(groups, what_is_cheaper_stored_is_stored_when_two_read_it) {
   Builder b;
   Tensor q = b.input("q", {4, 100}), k = b.input("k", {4, 100});
   auto [i, j, d] = axes<"i j d">();
-  Scalar s = sum(d, q(i, d) * k(j, d));  // 16 values of 800 words
+  Scalar s = sum(d, q(i, d) * k(j, d)); // 16 values of 800 words
   b.output(map({i}, sum(j, tanh(s)), "rows"), "rows");
   b.output(map({j}, sum(i, exp(s)), "columns"), "columns");
   const Plan p = verified(b.graph());

@@ -26,6 +26,7 @@ void each(const At& lo, const At& hi, const std::function<void(const At&)>& f) {
     if (d == 0) return;
   }
 }
+
 namespace {
 std::optional<size_t> flat(const At& shape, const At& at) {
   size_t k = 0;
@@ -35,25 +36,31 @@ std::optional<size_t> flat(const At& shape, const At& at) {
   }
   return k;
 }
+
 Cells cells(const eval::Array& a) {
   Cells c{a.shape, {}, {}};
   for (int64_t k = 0; k < a.size(); ++k) c.value.push_back(a.at(k));
   c.written.assign(c.value.size(), 1);
   return c;
 }
+
 eval::Array array(const Cells& c, expr::Type type) {
   eval::Array a(c.shape, type);
   for (size_t k = 0; k < c.value.size(); ++k) a.set(int64_t(k), c.value[k]);
   if (a.all_present()) a.state.clear();
   return a;
 }
+
 Value add(const Value& a, const Value& b) { return expr::compute(Op::add, a, b); }
+
 int64_t tiles(int64_t extent, int64_t tile) { return (extent + tile - 1) / tile; }
-}  // namespace
+} // namespace
 
 void Machine::complain(const std::string& what) {
-  if (complaints_.size() < 10 && std::find(complaints_.begin(), complaints_.end(), what) == complaints_.end()) complaints_.push_back(what);
+  if (complaints_.size() < 10 && std::find(complaints_.begin(), complaints_.end(), what) == complaints_.end())
+    complaints_.push_back(what);
 }
+
 Value Machine::cell(Cells& c, const At& at, const std::string& who) {
   const auto k = flat(c.shape, at);
   check(k.has_value(), "range was tested");
@@ -61,11 +68,13 @@ Value Machine::cell(Cells& c, const At& at, const std::string& who) {
   const Value& v = c.value[*k];
   return fills_ && v.state == State::absent ? Value{v.type, State::present, 0, 0} : v;
 }
+
 Value Machine::read(Port q, const At& at) {
   const expr::Type type = g_.type(q);
   At shape = eval::bound(g_.shape(q));
   if (!flat(shape, at)) return {type, State::fault, 0, 0};
-  if (auto it = local_.find(q); it != local_.end()) return cell(it->second, at, g_.label(q) + " on another workgroup");
+  if (auto it = local_.find(q); it != local_.end())
+    return cell(it->second, at, g_.label(q) + " on another workgroup");
   if (group_)
     for (auto& s : group_->shared)
       if (s.node == q.node) return shared_at(s, at);
@@ -82,13 +91,15 @@ Value Machine::read(Port q, const At& at) {
   complain("a read of " + g_.label(q) + ", which is stored nowhere now");
   return {type, State::fault, 0, 0};
 }
+
 Value Machine::shared_at(const plan::Shared& s, const At& at) {
   const Comp& c = *g_[s.node].comp();
   const std::vector<int>& axes = c.outs[0].axes;
   At x(size_t(c.axis_count()), 0);
   for (size_t d = 0; d < at.size(); ++d) {
     const int core = s.axis[size_t(axes[d])];
-    if (at[d] < lo_[size_t(core)] || at[d] >= hi_[size_t(core)]) complain("a read of " + g_.label({s.node, 0}) + " outside the tile");
+    if (at[d] < lo_[size_t(core)] || at[d] >= hi_[size_t(core)])
+      complain("a read of " + g_.label({s.node, 0}) + " outside the tile");
     x[size_t(axes[d])] = at[d];
   }
   const auto key = std::make_pair(s.node, at);
@@ -104,8 +115,10 @@ Value Machine::shared_at(const plan::Shared& s, const At& at) {
   return v;
 }
 
-// ---- terms --------------------------------------------------------------------------------------------------------
-std::optional<int64_t> Machine::value(const Comp& c, const ir::Form& f, const At& x, std::optional<Value>& bad) {
+// ---- terms
+// --------------------------------------------------------------------------------------------------------
+std::optional<int64_t> Machine::value(const Comp& c, const ir::Form& f, const At& x,
+                                      std::optional<Value>& bad) {
   int64_t v = f.c.value();
   for (auto& [a, k] : f.axes) v += k * x[size_t(a)];
   for (auto& [u, k] : f.args) {
@@ -118,6 +131,7 @@ std::optional<int64_t> Machine::value(const Comp& c, const ir::Form& f, const At
   }
   return bad ? std::nullopt : std::optional(v);
 }
+
 bool Machine::inside(const Comp& c, const ir::Domain& d, const At& x) {
   return std::any_of(d.begin(), d.end(), [&](const ir::Conj& piece) {
     return std::all_of(piece.begin(), piece.end(), [&](const ir::Form& f) {
@@ -127,6 +141,7 @@ bool Machine::inside(const Comp& c, const ir::Domain& d, const At& x) {
     });
   });
 }
+
 Value Machine::arg(const Comp& c, size_t k, const At& x) {
   At at;
   std::optional<Value> bad;
@@ -134,6 +149,7 @@ Value Machine::arg(const Comp& c, size_t k, const At& x) {
   if (bad) return {g_.type(c.args[k].from), bad->state, 0, 0};
   return read(c.args[k].from, at);
 }
+
 Value Machine::evaluate(const Comp& c, ir::Id term, const At& x) {
   return expr::evaluate(g_.pool, term, [&](const expr::Term& t) -> Value {
     if (t.op == Op::coord) return expr::whole(x[size_t(t.whole)]);
@@ -141,6 +157,7 @@ Value Machine::evaluate(const Comp& c, ir::Id term, const At& x) {
     return arg(c, size_t(t.whole), x);
   });
 }
+
 void Machine::fold_term(const Comp& c, Accumulator& a, const At& x) {
   if (!inside(c, c.domain, x)) return;
   std::vector<Value> lift;
@@ -157,7 +174,9 @@ void Machine::fold_term(const Comp& c, Accumulator& a, const At& x) {
     a.state[own] = lift;
     return;
   }
-  auto place = [&](int64_t component) { return size_t(std::find(a.seen.begin(), a.seen.end(), int(component)) - a.seen.begin()); };
+  auto place = [&](int64_t component) {
+    return size_t(std::find(a.seen.begin(), a.seen.end(), int(component)) - a.seen.begin());
+  };
   auto combined = [&](const std::vector<Value>& l, const std::vector<Value>& r) {
     std::vector<Value> out;
     for (int k : a.seen)
@@ -172,7 +191,8 @@ void Machine::fold_term(const Comp& c, Accumulator& a, const At& x) {
   s = combined(s, combined(unit, lift));
 }
 
-// ---- members ------------------------------------------------------------------------------------------------------
+// ---- members
+// ------------------------------------------------------------------------------------------------------
 std::vector<Machine::Accumulator> Machine::accumulators(const Comp& c) const {
   std::vector<Accumulator> out;
   for (size_t k = 0; k < c.outs.size(); ++k) {
@@ -180,20 +200,23 @@ std::vector<Machine::Accumulator> Machine::accumulators(const Comp& c) const {
     if (it == out.end()) {
       it = out.insert(out.end(), {c.outs[k].axes, {}, {}, {}});
       for (size_t s = 0; s < c.outs.size(); ++s)
-        if (std::all_of(c.outs[s].axes.begin(), c.outs[s].axes.end(),
-                        [&](int a) { return std::find(it->axes.begin(), it->axes.end(), a) != it->axes.end(); }))
+        if (std::all_of(c.outs[s].axes.begin(), c.outs[s].axes.end(), [&](int a) {
+              return std::find(it->axes.begin(), it->axes.end(), a) != it->axes.end();
+            }))
           it->seen.push_back(int(s));
     }
     it->ports.push_back(int(k));
   }
   return out;
 }
+
 void Machine::update(const plan::Member& m, std::vector<Accumulator>& acc) {
   const Comp& c = *g_[m.node].comp();
   for (auto& a : acc) {
     At lo, hi;
     for (int k = 0; k < c.axis_count(); ++k) {
-      const bool missing = size_t(k) < c.points.size() && std::find(a.axes.begin(), a.axes.end(), k) == a.axes.end();
+      const bool missing =
+          size_t(k) < c.points.size() && std::find(a.axes.begin(), a.axes.end(), k) == a.axes.end();
       const int core = m.axis[size_t(k)];
       if (missing && core >= 0) complain("a core axis that a component lacks: " + g_.label({m.node, 0}));
       lo.push_back(missing || core < 0 ? 0 : lo_[size_t(core)]);
@@ -202,6 +225,7 @@ void Machine::update(const plan::Member& m, std::vector<Accumulator>& acc) {
     each(lo, hi, [&](const At& x) { fold_term(c, a, x); });
   }
 }
+
 void Machine::flush(const plan::Member& m, std::vector<Accumulator>& acc) {
   const Comp& c = *g_[m.node].comp();
   for (auto& a : acc)
@@ -216,7 +240,8 @@ void Machine::flush(const plan::Member& m, std::vector<Accumulator>& acc) {
       const size_t s = size_t(std::find(a.seen.begin(), a.seen.end(), port) - a.seen.begin());
       each(lo, hi, [&](const At& own) {
         auto it = a.state.find(own);
-        const Value none = c.monoid ? c.monoid->identity[size_t(port)] : Value{g_.type({m.node, uint32_t(port)}), State::absent, 0, 0};
+        const Value none = c.monoid ? c.monoid->identity[size_t(port)]
+                                    : Value{g_.type({m.node, uint32_t(port)}), State::absent, 0, 0};
         At x(size_t(c.axis_count()), 0);
         for (size_t d = 0; d < own.size(); ++d) x[size_t(a.axes[d])] = own[d];
         store(m.node, uint32_t(port), x, it == a.state.end() ? none : it->second[s], m.flush);
@@ -224,6 +249,7 @@ void Machine::flush(const plan::Member& m, std::vector<Accumulator>& acc) {
     }
   for (auto& a : acc) a.state.clear();
 }
+
 void Machine::store(NodeId id, uint32_t port, const At& x, Value v, Flush how) {
   const Comp& c = *g_[id].comp();
   const ir::Out& o = c.outs[port];
@@ -259,7 +285,8 @@ void Machine::store(NodeId id, uint32_t port, const At& x, Value v, Flush how) {
   put(memory_.at(q));
 }
 
-// ---- steps --------------------------------------------------------------------------------------------------------
+// ---- steps
+// --------------------------------------------------------------------------------------------------------
 void Machine::open(NodeId id, Flush how) {
   for (uint32_t port = 0; port < g_.ports(id); ++port) {
     const Port q{id, port};
@@ -270,7 +297,7 @@ void Machine::open(NodeId id, Flush how) {
       if (it == memory_.end()) return complain("donated twice: " + g_.label({*b->overwrites, 0}));
       Cells taken = std::move(it->second);
       memory_.erase(it);
-      taken.written.assign(taken.written.size(), 0);  // in this step: what is overwritten
+      taken.written.assign(taken.written.size(), 0); // in this step: what is overwritten
       taken.reader.assign(taken.written.size(), -1);
       memory_[q] = std::move(taken);
       taken_[*b->overwrites] = id;
@@ -283,11 +310,13 @@ void Machine::open(NodeId id, Flush how) {
     const bool view = g_[id].comp() && !g_[id].comp()->outs[port].view.empty();
     const expr::Type type = g_.type(q);
     const State state = view ? State::absent : State::present;
-    c.value.assign(n, how == Flush::store ? Value{type, state, std::nan(""), INT64_MIN} : Value{type, State::present, 0, 0});
+    c.value.assign(n, how == Flush::store ? Value{type, state, std::nan(""), INT64_MIN}
+                                          : Value{type, State::present, 0, 0});
     c.written.assign(n, how != Flush::store || view);
     memory_[q] = std::move(c);
   }
 }
+
 void Machine::run_group(const plan::Group& g) {
   group_ = &g;
   for (auto& m : g.members) open(m.node, m.flush);
@@ -306,7 +335,8 @@ void Machine::run_group(const plan::Group& g) {
     auto own = [&](NodeId id) {
       for (uint32_t port = 0; port < g_.ports(id); ++port) {
         Cells c{eval::bound(g_.shape({id, port})), {}, {}};
-        c.value.assign(size_t(eval::volume(c.shape)), {g_.type({id, port}), State::present, std::nan(""), INT64_MIN});
+        c.value.assign(size_t(eval::volume(c.shape)),
+                       {g_.type({id, port}), State::present, std::nan(""), INT64_MIN});
         c.written.assign(c.value.size(), 0);
         local_[{id, port}] = std::move(c);
       }
@@ -353,18 +383,20 @@ void Machine::run_group(const plan::Group& g) {
     if (b.overwrites && !done_.count(b.of))
       if (auto it = memory_.find(b.of); it != memory_.end()) {
         Cells& c = it->second;
-        if (b.masked) c.written.assign(c.written.size(), 1);  // the rest keeps the old value
+        if (b.masked) c.written.assign(c.written.size(), 1); // the rest keeps the old value
         c.reader.clear();
         done_.insert(b.of);
       }
 }
+
 void Machine::run_recur(const plan::Step& s) {
   const ir::Recur& r = *g_[*s.recur].recur();
   const ir::Graph& step = *r.step;
   auto like = [&](NodeId in) { return eval::Array(eval::bound(step.shape({in, 0})), step.type({in, 0})); };
   std::vector<eval::Array> state;
   std::vector<Cells> emits;
-  for (auto& x : r.states) state.push_back(x.init ? array(memory_.at(*x.init), g_.type(*x.init)) : like(x.in));
+  for (auto& x : r.states)
+    state.push_back(x.init ? array(memory_.at(*x.init), g_.type(*x.init)) : like(x.in));
   for (auto& e : r.emits) {
     Cells c{eval::bound(e.shape), {}, {}};
     c.value.assign(size_t(eval::volume(c.shape)), {step.type(e.out), State::absent, 0, 0});
@@ -414,7 +446,8 @@ void Machine::run_recur(const plan::Step& s) {
   }
   for (size_t q = 0; q < state.size(); ++q) memory_[{*s.recur, uint32_t(q)}] = cells(state[q]);
   for (size_t e = 0; e < emits.size(); ++e)
-    if (p_.buffer({*s.recur, uint32_t(state.size() + e)})) memory_[{*s.recur, uint32_t(state.size() + e)}] = std::move(emits[e]);
+    if (p_.buffer({*s.recur, uint32_t(state.size() + e)}))
+      memory_[{*s.recur, uint32_t(state.size() + e)}] = std::move(emits[e]);
 }
 
 void Machine::check_arena() {
@@ -426,10 +459,12 @@ void Machine::check_arena() {
     }
     if (a.offset % 64 || a.offset + bytes(a) > p_.arena_bytes) complain("place of " + g_.label(a.of));
     for (auto& b : p_.buffers)
-      if (&a < &b && b.offset >= 0 && a.first <= b.last && b.first <= a.last && a.offset < b.offset + bytes(b) && b.offset < a.offset + bytes(a))
+      if (&a < &b && b.offset >= 0 && a.first <= b.last && b.first <= a.last &&
+          a.offset < b.offset + bytes(b) && b.offset < a.offset + bytes(a))
         complain(g_.label(a.of) + " and " + g_.label(b.of) + " live in the same place");
   }
 }
+
 // Each buffer that this step completed is the oracle's value of its port.
 void Machine::check_step(int step, eval::Oracle& truth) {
   for (auto& b : p_.buffers) {
@@ -445,6 +480,7 @@ void Machine::check_step(int step, eval::Oracle& truth) {
     if (!(off < 1e-10)) complain(g_.label(b.of) + " differs from the oracle by " + std::to_string(off));
   }
 }
+
 void Machine::run(const eval::Inputs& inputs) {
   check_arena();
   eval::Oracle truth(g_, inputs);
@@ -457,11 +493,13 @@ void Machine::run(const eval::Inputs& inputs) {
       if (b.last == int(s)) memory_.erase(b.of);
   }
 }
+
 eval::Array Machine::port(Port q) const {
   auto it = memory_.find(q);
   check(it != memory_.end(), "an output that is stored nowhere: " + g_.label(q));
   return array(it->second, g_.type(q));
 }
+
 eval::Array Machine::output(const std::string& name) const {
   for (auto& o : g_.outputs)
     if (o.name == name) return port(o.port);
@@ -469,4 +507,4 @@ eval::Array Machine::output(const std::string& name) const {
   return {};
 }
 
-}  // namespace tang::test
+} // namespace tang::test

@@ -18,7 +18,7 @@ Graph attention_as_one_fold(int64_t n, int64_t m, int64_t d, int64_t c_) {
   b.output(map({i}, s[0] + log(s[1]), "lse"), "lse");
   return b.graph();
 }
-}  // namespace
+} // namespace
 
 TEST(numbers, attention_is_one_step_and_stores_no_score) {
   const Graph g = attention_as_one_fold(33, 40, 5, 3);
@@ -30,29 +30,32 @@ TEST(numbers, attention_is_one_step_and_stores_no_score) {
   EXPECT_EQ(group.shared.size(), 1u);
   EXPECT_EQ(group.members.size(), 1u);
   EXPECT_EQ(group.epilogues.size(), 2u);
-  EXPECT_EQ(p.buffers.size(), 2u);           // out, lse; m, l, u stay in the workgroup
-  EXPECT_EQ(largest_buffer(p), 33 * 3);      // a score array has 1320
+  EXPECT_EQ(p.buffers.size(), 2u);      // out, lse; m, l, u stay in the workgroup
+  EXPECT_EQ(largest_buffer(p), 33 * 3); // a score array has 1320
   EXPECT_EQ(p.arena_bytes, 0);
   EXPECT_EQ(p.bytes_moved(), 4 * (33 * 5 + 40 * 5 + 40 * 3 + 33 * 3 + 33));
 }
+
 TEST(numbers, each_live_score_is_evaluated_once) {
   const Graph g = attention_as_one_fold(33, 40, 5, 3);
   const Plan p = plan::make_plan(g, {});
   Machine m(p, 8);
   m.run(filled(g));
   ASSERT_EQ(m.evaluations().size(), 1u);
-  EXPECT_EQ(m.evaluations().begin()->second, 792);  // sum over 33 rows of i + 8 visible keys
+  EXPECT_EQ(m.evaluations().begin()->second, 792); // sum over 33 rows of i + 8 visible keys
 }
+
 TEST(numbers, as_written_stores_what_is_written) {
   const Graph g = attention_as_one_fold(33, 40, 5, 3);
   const Plan p = verified(g, {}, schedule::as_written());
-  EXPECT_EQ(p.steps.size(), 4u);             // dot, (m, l, u), out, lse
-  EXPECT_EQ(p.buffers.size(), 6u);           // dot, m, l, u, out, lse
+  EXPECT_EQ(p.steps.size(), 4u);   // dot, (m, l, u), out, lse
+  EXPECT_EQ(p.buffers.size(), 6u); // dot, m, l, u, out, lse
   EXPECT_EQ(largest_buffer(p), 33 * 40);
   // dot: q, k -> dot; fold: dot, v -> m, l, u; out: l, u -> out; lse: m, l -> lse
   const int64_t words = (165 + 200 + 1320) + (1320 + 120 + 33 + 33 + 99) + (33 + 99 + 99) + (33 + 33 + 33);
   EXPECT_EQ(p.bytes_moved(), 4 * words);
 }
+
 TEST(numbers, squared_relu_mlp_is_one_step) {
   Builder b;
   Tensor x = b.input("x", {33, 5}), w1 = b.param("w1", {40, 5}), w2 = b.param("w2", {3, 40});
@@ -69,6 +72,7 @@ TEST(numbers, squared_relu_mlp_is_one_step) {
   m.run(filled(g));
   EXPECT_EQ(m.evaluations().begin()->second, 33 * 40);
 }
+
 TEST(numbers, softmax_normalises_on_the_workgroup_that_has_the_row) {
   Builder b;
   Tensor x = b.input("x", {9, 21});
@@ -81,6 +85,7 @@ TEST(numbers, softmax_normalises_on_the_workgroup_that_has_the_row) {
   EXPECT_EQ(p.steps[0].group.epilogues.at(0).axis, (std::vector<int>{0, -1}));
   EXPECT_EQ(p.bytes_moved(), 4 * (9 * 21 + 9 * 21));
 }
+
 TEST(numbers, epilogues_chain_and_read_each_other_at_whole_private_axes) {
   Builder b;
   Tensor x = b.input("x", {9, 21});
@@ -93,8 +98,9 @@ TEST(numbers, epilogues_chain_and_read_each_other_at_whole_private_axes) {
   EXPECT_EQ(p.steps[0].group.epilogues.size(), 2u);
   EXPECT_EQ(p.buffers.size(), 1u);
 }
+
 TEST(numbers, a_scaled_projection_is_finished_by_its_contraction) {
-  Builder b;  // the row statistic is 9 words, the projection 189: the projection is not stored
+  Builder b; // the row statistic is 9 words, the projection 189: the projection is not stored
   Tensor x = b.input("x", {9, 300}), w = b.param("w", {21, 300});
   auto [i, j, o] = axes<"i j o">();
   b.output(map({i, o}, sum(j, x(i, j) * w(o, j)) / sqrt(sum(j, square(x(i, j))) + 1.0)), "y");
@@ -103,6 +109,7 @@ TEST(numbers, a_scaled_projection_is_finished_by_its_contraction) {
   ASSERT_EQ(p.buffers.size(), 2u) << plan::print(p);
   EXPECT_EQ(p.bytes_moved(), 4 * ((9 * 300 + 9) + (9 * 300 + 21 * 300 + 9 + 9 * 21)));
 }
+
 TEST(numbers, maps_of_the_same_points_are_one_step_when_one_reads_the_other) {
   Builder b;
   Tensor x = b.input("x", {9, 21}), y = b.input("y", {9, 21});
@@ -113,8 +120,9 @@ TEST(numbers, maps_of_the_same_points_are_one_step_when_one_reads_the_other) {
   b.output(map({j, i}, a(i, j), "t"), "t");
   const Plan p = verified(b.graph());
   EXPECT_EQ(p.steps.size(), 1u) << plan::print(p);
-  EXPECT_EQ(p.bytes_moved(), 4 * 5 * 9 * 21);  // x, y in; a, b, t out
+  EXPECT_EQ(p.bytes_moved(), 4 * 5 * 9 * 21); // x, y in; a, b, t out
 }
+
 TEST(numbers, a_scale_of_ten_values_does_not_run_a_large_map_on_its_workgroup) {
   Builder b;
   Tensor s = b.input("s", {10}), x = b.input("x", {40, 50});
@@ -124,6 +132,7 @@ TEST(numbers, a_scale_of_ten_values_does_not_run_a_large_map_on_its_workgroup) {
   EXPECT_EQ(p.steps.size(), 2u) << plan::print(p);
   EXPECT_EQ(p.bytes_moved(), 4 * (10 + 1 + 1 + 2000 + 2000));
 }
+
 TEST(numbers, a_gather_counts_the_rows_it_touches) {
   Builder b;
   Tensor table = b.param("table", {1000, 8}), ids = b.input("ids", {5}, Format::i32);
@@ -132,8 +141,9 @@ TEST(numbers, a_gather_counts_the_rows_it_touches) {
   const Plan p = verified(b.graph());
   EXPECT_EQ(p.bytes_moved(), 4 * (5 * 8 + 5 + 5 * 8));
 }
+
 TEST(numbers, a_chain_reuses_two_places) {
-  Builder b;  // four matmuls in a row: arrays 1 and 3 never live together
+  Builder b; // four matmuls in a row: arrays 1 and 3 never live together
   Tensor x = b.input("x", {300, 300}), w = b.param("w", {300, 300});
   auto [i, j, k] = axes<"i j k">();
   for (int n = 0; n < 4; ++n) x = map({i, j}, sum(k, x(i, k) * w(k, j)), "x" + std::to_string(n));
@@ -143,6 +153,7 @@ TEST(numbers, a_chain_reuses_two_places) {
   EXPECT_EQ(p.buffers.size(), 4u);
   EXPECT_EQ(p.arena_bytes, 2 * 300 * 300 * 4);
 }
+
 TEST(numbers, an_unbound_extent_is_an_error) {
   Builder b;
   Tensor x = b.input("x", {b.symbol("n")});
