@@ -8,14 +8,15 @@ namespace tang::cli {
 
 namespace {
 std::string last_part(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
-}  // namespace
+} // namespace
 
 int emit_c(const Common& c, const std::string& file, const std::string& name, int lanes) {
   run::Standalone s;
   s.name = last_part(name);
   s.file = last_part(file);
   if (!run::is_identifier(s.name))
-    throw Error({}, "'" + run::in_comment(s.name) + "' cannot begin the names of C functions", {}, "use letters, digits and '_', a letter first");
+    throw Error({}, "'" + run::in_comment(s.name) + "' cannot begin the names of C functions", {},
+                "use letters, digits and '_', a letter first");
   const ir::Graph g = read_graph(file);
   run::Options o;
   o.target = target::c_target(lanes, 1);
@@ -25,9 +26,11 @@ int emit_c(const Common& c, const std::string& file, const std::string& name, in
   const run::Files f = run::standalone(g, d, o, s);
   write_text(name + ".h", f.header);
   write_text(name + ".c", f.source);
-  std::fprintf(stderr, "%s.c, %s.h: %zu kernels; compile with cc -std=gnu11 -O2, link with -lm, %s_selftest(workspace) checks itself\n", name.c_str(),
-               name.c_str(), d.kernels.kernels.size(), s.name.c_str());
+  std::fprintf(stderr,
+               "%s.c, %s.h: %zu kernels; compile with cc -std=gnu11 -O2, link with -lm, "
+               "%s_selftest(workspace) checks itself\n",
+               name.c_str(), name.c_str(), d.kernels.kernels.size(), s.name.c_str());
   return 0;
 }
 
-}  // namespace tang::cli
+} // namespace tang::cli

@@ -22,6 +22,7 @@ std::string by(std::initializer_list<std::pair<const char*, int64_t>> dims) {
   for (auto& [n, v] : dims) s += (s.empty() ? "" : " ") + std::string(n) + std::to_string(v);
   return s;
 }
+
 Naive causal_attention(int64_t n) {
   const int64_t h = 4, d = 64;
   Builder b;
@@ -31,34 +32,43 @@ Naive causal_attention(int64_t n) {
   o.changes = {soft_cap(20)};
   o.naive = true;
   b.output(attention(q, k, v, o).out, "out");
-  return {"causal attention, soft cap", by({{"H", h}, {"N", n}, {"D", d}}), b.graph(), 4.0 * double(h * d) * double(n) * double(n + 1) / 2};
+  return {"causal attention, soft cap", by({{"H", h}, {"N", n}, {"D", d}}), b.graph(),
+          4.0 * double(h * d) * double(n) * double(n + 1) / 2};
 }
+
 Naive transformer_block(int64_t n) {
   BlockSize s;
   s.naive = true;
   Builder b;
   Tensor x = b.input("x", {1, n, s.model});
   b.output(block(x, block_weights(b, "layer", s), s), "y");
-  const double weights = double(s.model * (s.heads + 2 * s.kv_heads) * s.head + s.heads * s.head * s.model + 3 * s.model * s.hidden);
+  const double weights = double(s.model * (s.heads + 2 * s.kv_heads) * s.head + s.heads * s.head * s.model +
+                                3 * s.model * s.hidden);
   return {"transformer block", by({{"N", n}, {"D", s.model}, {"H", s.heads}, {"FF", s.hidden}}), b.graph(),
           2 * double(n) * weights + 4.0 * double(s.heads * s.head) * double(n) * double(n + 1) / 2};
 }
+
 Naive top_2_experts(int64_t tokens) {
   const int64_t e = 8, m = 64, f = 128;
   Builder b;
   Tensor x = b.input("x", {tokens, m});
   const Routing r = route(b.input("logits", {tokens, e}), 2, true);
-  b.output(moe(x, r, {b.param("gate", {e, f, m}), b.param("up", {e, f, m}), b.param("down", {e, m, f})}), "y");
-  return {"top-2 of 8 experts", by({{"T", tokens}, {"M", m}, {"F", f}}), b.graph(), 2.0 * double(tokens) * 2 * 3 * double(m * f)};
+  b.output(moe(x, r, {b.param("gate", {e, f, m}), b.param("up", {e, f, m}), b.param("down", {e, m, f})}),
+           "y");
+  return {"top-2 of 8 experts", by({{"T", tokens}, {"M", m}, {"F", f}}), b.graph(),
+          2.0 * double(tokens) * 2 * 3 * double(m * f)};
 }
+
 Naive padded_conv_and_norm(int64_t side) {
   const int64_t c = 32;
   Builder b;
   Tensor x = b.input("x", {1, c, side, side});
   Tensor y = conv2d(x, b.param("w", {c, c, 3, 3}), {}, {{1}, {1}});
   b.output(instance_norm(y, b.param("gain", {c}), b.param("bias", {c})), "y");
-  return {"padded conv 3x3 + instance norm", by({{"C", c}, {"S", side}}), b.graph(), 2.0 * double(c * c * 9) * double(side * side)};
+  return {"padded conv 3x3 + instance norm", by({{"C", c}, {"S", side}}), b.graph(),
+          2.0 * double(c * c * 9) * double(side * side)};
 }
+
 Naive gru_step() {
   Builder b;
   Tensor x = b.input("x", {1, 114}), h = b.state("h", {1, 96});
@@ -67,7 +77,7 @@ Naive gru_step() {
   b.output(gru_cell(x, h, p), "h");
   return {"GRU step, batch 1", by({{"I", 114}, {"H", 96}}), b.graph(), 2.0 * 288 * (114 + 96)};
 }
-}  // namespace
+} // namespace
 
 std::vector<Naive> demo_programs(int64_t scale) {
   std::vector<Naive> out;
@@ -78,9 +88,11 @@ std::vector<Naive> demo_programs(int64_t scale) {
   out.push_back(gru_step());
   return out;
 }
+
 eval::Inputs random_inputs(const Graph& g, uint64_t seed) {
   std::mt19937_64 rng(seed);
-  // An index input selects rows of what it is a coordinate of: its values stay below the smallest such dimension.
+  // An index input selects rows of what it is a coordinate of: its values stay below the smallest such
+  // dimension.
   std::map<NodeId, int64_t> below;
   for (NodeId id = 0; id < g.nodes.size(); ++id)
     if (auto* c = g[id].comp())
@@ -97,7 +109,8 @@ eval::Inputs random_inputs(const Graph& g, uint64_t seed) {
     auto* in = g[id].input();
     if (!in) continue;
     eval::Array a(eval::bound(in->shape), type_of(in->format));
-    // Weights as they are initialised: a recurrence with larger ones is chaotic, and no f32 run could be compared.
+    // Weights as they are initialised: a recurrence with larger ones is chaotic, and no f32 run could be
+    // compared.
     int64_t widest = 1;
     if (in->kind == Input::param)
       for (int64_t e : a.shape) widest = std::max(widest, a.shape.size() > 1 ? e : 1);
@@ -110,4 +123,4 @@ eval::Inputs random_inputs(const Graph& g, uint64_t seed) {
   return out;
 }
 
-}  // namespace tang::cli
+} // namespace tang::cli

@@ -14,6 +14,7 @@ struct KernelRow {
   double error = 0;
   bool ok = false;
 };
+
 struct ProgramRow {
   std::string name, size, derivation;
   size_t naive_nodes = 0, naive_kernels = 0, kernels = 0;
@@ -23,6 +24,7 @@ struct ProgramRow {
   double flops = 0, error = 0;
   bool ok = false;
 };
+
 struct Results {
   std::string host;
   std::vector<ProgramRow> programs;
@@ -30,8 +32,9 @@ struct Results {
   int verified = 0, failed = 0;
   double seconds = 0;
 };
-std::string as_json(const Results& r);   // schema tang.results/1
-std::string as_html(const Results& r);   // one file, nothing fetched
-std::string as_trace(const Results& r);  // Chrome / Perfetto events
 
-}  // namespace tang::cli
+std::string as_json(const Results& r);  // schema tang.results/1
+std::string as_html(const Results& r);  // one file, nothing fetched
+std::string as_trace(const Results& r); // Chrome / Perfetto events
+
+} // namespace tang::cli

@@ -18,6 +18,7 @@ std::string variable(const char* name) {
   const char* v = std::getenv(name);
   return v ? v : "";
 }
+
 std::string cache_folder(const Common& c) {
   if (!c.cache.empty()) return c.cache;
   if (std::string v = variable("TANG_CACHE_DIR"); !v.empty()) return v;
@@ -25,26 +26,25 @@ std::string cache_folder(const Common& c) {
   if (std::string v = variable("HOME"); !v.empty()) return v + "/.cache/tang";
   return "";
 }
-}  // namespace
+} // namespace
 
 int thread_count(const Common& c) {
   return c.threads > 0 ? c.threads : std::max(1, int(std::thread::hardware_concurrency()));
 }
+
 Host open_host(const Common& c) {
   Host h;
   h.options.target = target::c_target_of_host(thread_count(c));
   device::CompilerOptions o;
   o.search = device::split_path(variable("PATH").empty() ? "/usr/bin:/bin" : variable("PATH"));
   o.cache = h.cache = cache_folder(c);
-  if (!o.cache.empty()) {  // parents of the private folder
+  if (!o.cache.empty()) { // parents of the private folder
     for (size_t k = 1; k < o.cache.size(); ++k)
       if (o.cache[k] == '/') mkdir(o.cache.substr(0, k).c_str(), 0755);
   }
   try {
     h.compiler = std::make_shared<device::Compiler>(o);
-  } catch (const device::CompileError&) {
-    throw;
-  } catch (const Error& e) {
+  } catch (const device::CompileError&) { throw; } catch (const Error& e) {
     std::fprintf(stderr, "no kernel cache: %s\n", e.what());
     o.cache = h.cache = "";
     h.compiler = std::make_shared<device::Compiler>(o);
@@ -53,10 +53,12 @@ Host open_host(const Common& c) {
   h.options.guards = true;
   return h;
 }
+
 bool exists(const std::string& path) {
   struct stat s;
   return stat(path.c_str(), &s) == 0;
 }
+
 std::string read_text(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   if (!in) throw Error({}, "cannot read '" + path + "'", {}, "check the path");
@@ -64,6 +66,7 @@ std::string read_text(const std::string& path) {
   s << in.rdbuf();
   return s.str();
 }
+
 void write_text(const std::string& path, const std::string& text) {
   for (size_t k = 1; k < path.size(); ++k)
     if (path[k] == '/') mkdir(path.substr(0, k).c_str(), 0755);
@@ -71,10 +74,13 @@ void write_text(const std::string& path, const std::string& text) {
   {
     std::ofstream out(part, std::ios::binary);
     out << text;
-    if (!out.flush()) throw Error({}, "cannot write '" + path + "'", {}, "check the folder and the space left");
+    if (!out.flush())
+      throw Error({}, "cannot write '" + path + "'", {}, "check the folder and the space left");
   }
-  if (std::rename(part.c_str(), path.c_str()) != 0) throw Error({}, "cannot write '" + path + "'", {}, "check the folder");
+  if (std::rename(part.c_str(), path.c_str()) != 0)
+    throw Error({}, "cannot write '" + path + "'", {}, "check the folder");
 }
+
 Timing measure(const std::function<void()>& once, double budget, int least) {
   std::vector<double> t;
   once();
@@ -86,9 +92,11 @@ Timing measure(const std::function<void()>& once, double budget, int least) {
     if (int(t.size()) >= least && device::Cpu::seconds() >= end) break;
   }
   std::sort(t.begin(), t.end());
-  const double n = double(t.size()), half = 0.98 * std::sqrt(n);  // ranks n/2 -+ 1.96 sqrt(n)/2 bracket the median at 95%
+  const double n = double(t.size()),
+               half = 0.98 * std::sqrt(n); // ranks n/2 -+ 1.96 sqrt(n)/2 bracket the median at 95%
   auto at = [&](double rank) { return t[size_t(std::min(n - 1, std::max(0.0, rank)))]; };
-  return {at(n / 2), at(std::floor(n / 2 - half)), at(std::ceil(n / 2 + half)), at(std::ceil(0.99 * n) - 1), int(t.size())};
+  return {at(n / 2), at(std::floor(n / 2 - half)), at(std::ceil(n / 2 + half)), at(std::ceil(0.99 * n) - 1),
+          int(t.size())};
 }
 
-}  // namespace tang::cli
+} // namespace tang::cli

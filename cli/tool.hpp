@@ -9,20 +9,24 @@ namespace tang::cli {
 
 struct Common {
   bool json = false;
-  int threads = 0;            // 0: all
-  std::string cache;          // folder of compiled kernels; empty: $TANG_CACHE_DIR, $XDG_CACHE_HOME/tang or ~/.cache/tang
-  std::string out;            // folder of written files
+  int threads = 0; // 0: all
+  std::string
+      cache; // folder of compiled kernels; empty: $TANG_CACHE_DIR, $XDG_CACHE_HOME/tang or ~/.cache/tang
+  std::string out; // folder of written files
 };
+
 struct Host {
   std::shared_ptr<device::Compiler> compiler;
   std::shared_ptr<device::Cpu> cpu;
   run::Options options;
   std::string cache;
 };
-// Opens the compiler and the thread pool; the kernel cache is skipped with a line on stderr when its folder cannot be used.
+
+// Opens the compiler and the thread pool; the kernel cache is skipped with a line on stderr when its folder
+// cannot be used.
 Host open_host(const Common& c);
 int thread_count(const Common& c);
-std::string read_text(const std::string& path);  // Error when it cannot be read
+std::string read_text(const std::string& path); // Error when it cannot be read
 void write_text(const std::string& path, const std::string& text);
 bool exists(const std::string& path);
 
@@ -31,17 +35,19 @@ ir::Graph read_graph(const std::string& file);
 
 // Statistics of repeated runs, in seconds.
 struct Timing {
-  double median = 0, low = 0, high = 0, p99 = 0;  // low, high: 95% interval of the median
+  double median = 0, low = 0, high = 0, p99 = 0; // low, high: 95% interval of the median
   int runs = 0;
 };
+
 Timing measure(const std::function<void()>& once, double budget_seconds, int least = 5);
 
 int demo(const Common& c, int64_t scale);
 int explain(const Common& c, const std::string& file);
 int run_file(const Common& c, const std::string& file, uint64_t seed);
-int run_model(const Common& c, const std::string& model, const std::string& tokenizer, const std::string& prompt, int tokens, bool greedy);
+int run_model(const Common& c, const std::string& model, const std::string& tokenizer,
+              const std::string& prompt, int tokens, bool greedy);
 int verify_file(const Common& c, const std::string& file, uint64_t seed, double budget);
 int emit_c(const Common& c, const std::string& file, const std::string& name, int lanes);
 int devices(const Common& c);
 
-}  // namespace tang::cli
+} // namespace tang::cli

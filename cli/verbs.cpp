@@ -33,12 +33,15 @@ ir::Graph read_graph(const std::string& file) {
 int explain(const Common&, const std::string& file) {
   const ir::Graph g = read_graph(file);
   const rewrite::Optimized best = rewrite::optimize(g);
-  const plan::Plan before = plan::make_plan(g, schedule::as_written()), after = plan::make_plan(best.graph, {});
+  const plan::Plan before = plan::make_plan(g, schedule::as_written()),
+                   after = plan::make_plan(best.graph, {});
   std::printf("%s", rewrite::explain(best.trace).c_str());
-  std::printf("\n%zu kernels as written, %zu derived; %.3f MB moved as written, %.3f MB derived\n\n%s", before.steps.size(), after.steps.size(),
-              double(before.bytes_moved()) / 1e6, double(after.bytes_moved()) / 1e6, plan::print(after).c_str());
+  std::printf("\n%zu kernels as written, %zu derived; %.3f MB moved as written, %.3f MB derived\n\n%s",
+              before.steps.size(), after.steps.size(), double(before.bytes_moved()) / 1e6,
+              double(after.bytes_moved()) / 1e6, plan::print(after).c_str());
   return 0;
 }
+
 int run_file(const Common& c, const std::string& file, uint64_t seed) {
   if (file.empty()) throw Error({}, "nothing to run", {}, "name a .tang file, or --model FILE");
   const ir::Graph g = read_graph(file);
@@ -51,22 +54,27 @@ int run_file(const Common& c, const std::string& file, uint64_t seed) {
     std::printf("%s [%lld]:", o.name.c_str(), static_cast<long long>(n));
     const bool real = ir::type_of(p.format(o.name)) == expr::Type::real;
     for (int64_t k = 0; k < std::min<int64_t>(n, 8); ++k) {
-      const char* at = static_cast<const char*>(p.memory(o.name)->data()) + k * run::bytes_of(p.format(o.name));
-      if (real) std::printf(" %.6g", run::read_reals(at, p.format(o.name), 1)[0]);
-      else std::printf(" %lld", static_cast<long long>(run::read_integers(at, p.format(o.name), 1)[0]));
+      const char* at =
+          static_cast<const char*>(p.memory(o.name)->data()) + k * run::bytes_of(p.format(o.name));
+      if (real)
+        std::printf(" %.6g", run::read_reals(at, p.format(o.name), 1)[0]);
+      else
+        std::printf(" %lld", static_cast<long long>(run::read_integers(at, p.format(o.name), 1)[0]));
     }
     std::puts(n > 8 ? " .." : "");
   }
   return 0;
 }
+
 int verify_file(const Common& c, const std::string& file, uint64_t seed, double budget) {
   const ir::Graph g = read_graph(file);
   Host h = open_host(c);
   run::Program p(g, h.compiler, h.cpu, h.options);
   const verify::Report r = verify::verify(p, g, random_inputs(g, seed), budget, thread_count(c));
   auto line = [](const char* kind, const verify::Check& k) {
-    std::printf("%-7s %-24s error %.1e  %lld/%lld written  %s %s\n", kind, k.what.c_str(), k.error, static_cast<long long>(k.values - k.unwritten),
-                static_cast<long long>(k.values), k.ok ? "ok" : "FAILED", k.why.c_str());
+    std::printf("%-7s %-24s error %.1e  %lld/%lld written  %s %s\n", kind, k.what.c_str(), k.error,
+                static_cast<long long>(k.values - k.unwritten), static_cast<long long>(k.values),
+                k.ok ? "ok" : "FAILED", k.why.c_str());
   };
   for (auto& k : r.kernels) line("kernel", k);
   for (auto& k : r.outputs) line("output", k);
@@ -74,18 +82,22 @@ int verify_file(const Common& c, const std::string& file, uint64_t seed, double 
   std::printf("%d passed, %d failed\n", r.verified(), r.failed() + int(r.trespass.size()));
   return r.ok() ? 0 : 1;
 }
+
 int devices(const Common& c) {
   const target::Target t = target::c_target_of_host(thread_count(c));
   std::string compiler;
   try {
     compiler = open_host(c).compiler->path();
-  } catch (const Error& e) {
-    compiler = e.headline();
-  }
+  } catch (const Error& e) { compiler = e.headline(); }
   const std::string why[] = {"cuda", "opencl", "vulkan", "webgpu", "metal"};
   if (c.json) {
-    std::printf("{\"schema\":\"tang.devices/1\",\"devices\":[{\"name\":\"c\",\"lanes\":%d,\"threads\":%d,\"compiler\":\"%s\"}],\"absent\":[", t.lanes, t.workers, compiler.c_str());
-    for (size_t k = 0; k < 5; ++k) std::printf("%s{\"name\":\"%s\",\"why\":\"this target is not built yet\"}", k ? "," : "", why[k].c_str());
+    std::printf(
+        "{\"schema\":\"tang.devices/"
+        "1\",\"devices\":[{\"name\":\"c\",\"lanes\":%d,\"threads\":%d,\"compiler\":\"%s\"}],\"absent\":[",
+        t.lanes, t.workers, compiler.c_str());
+    for (size_t k = 0; k < 5; ++k)
+      std::printf("%s{\"name\":\"%s\",\"why\":\"this target is not built yet\"}", k ? "," : "",
+                  why[k].c_str());
     std::puts("]}");
     return 0;
   }
@@ -94,4 +106,4 @@ int devices(const Common& c) {
   return 0;
 }
 
-}  // namespace tang::cli
+} // namespace tang::cli

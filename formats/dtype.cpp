@@ -45,41 +45,46 @@ float widen(uint32_t bits, int exponent_bits, int mantissa_bits, bool has_inf) {
   }
   return negative ? -v : v;
 }
+
 float widen_bf16(uint16_t bits) {
   const uint32_t wide = uint32_t(bits) << 16;
   float v;
   std::memcpy(&v, &wide, sizeof v);
   return v;
 }
-template <class Stored, class T, class F>
-void each(const uint8_t* from, size_t count, T* to, F value) {
+
+template <class Stored, class T, class F> void each(const uint8_t* from, size_t count, T* to, F value) {
   for (size_t i = 0; i < count; i++) {
     Stored s;
     std::memcpy(&s, from + i * sizeof s, sizeof s);
     to[i] = T(value(s));
   }
 }
-}  // namespace
+} // namespace
 
 const DtypeRow& row(Dtype type) {
   check(type < Dtype::count_, "a dtype outside its table");
   return rows[size_t(type)];
 }
+
 std::optional<Dtype> dtype_of_name(std::string_view name) {
   for (auto& r : rows)
     if (name == r.name) return r.type;
   return std::nullopt;
 }
+
 std::optional<Dtype> dtype_of_npy(std::string_view code) {
   for (auto& r : rows)
     if (*r.npy && code == r.npy) return r.type;
   return std::nullopt;
 }
+
 std::string list_dtypes() {
   std::string out;
   for (auto& r : rows) out += (out.empty() ? "" : " ") + std::string(r.name);
   return out;
 }
+
 std::string list_npy_dtypes() {
   std::string out;
   for (auto& r : rows)
@@ -87,46 +92,30 @@ std::string list_npy_dtypes() {
   return out;
 }
 
-template <class T>
-void convert(Dtype type, const uint8_t* from, size_t count, T* to) {
+template <class T> void convert(Dtype type, const uint8_t* from, size_t count, T* to) {
   auto same = [](auto v) { return v; };
   switch (type) {
-    case Dtype::boolean:
-      return each<uint8_t>(from, count, to, [](uint8_t v) { return v != 0; });
-    case Dtype::u8:
-      return each<uint8_t>(from, count, to, same);
-    case Dtype::i8:
-      return each<int8_t>(from, count, to, same);
-    case Dtype::f8_e4m3:
-      return each<uint8_t>(from, count, to, [](uint8_t v) { return widen(v, 4, 3, false); });
-    case Dtype::f8_e5m2:
-      return each<uint8_t>(from, count, to, [](uint8_t v) { return widen(v, 5, 2, true); });
-    case Dtype::u16:
-      return each<uint16_t>(from, count, to, same);
-    case Dtype::i16:
-      return each<int16_t>(from, count, to, same);
-    case Dtype::f16:
-      return each<uint16_t>(from, count, to, [](uint16_t v) { return widen(v, 5, 10, true); });
-    case Dtype::bf16:
-      return each<uint16_t>(from, count, to, widen_bf16);
-    case Dtype::u32:
-      return each<uint32_t>(from, count, to, same);
-    case Dtype::i32:
-      return each<int32_t>(from, count, to, same);
-    case Dtype::f32:
-      return each<float>(from, count, to, same);
-    case Dtype::u64:
-      return each<uint64_t>(from, count, to, same);
-    case Dtype::i64:
-      return each<int64_t>(from, count, to, same);
-    case Dtype::f64:
-      return each<double>(from, count, to, same);
-    case Dtype::count_:
-      break;
+  case Dtype::boolean: return each<uint8_t>(from, count, to, [](uint8_t v) { return v != 0; });
+  case Dtype::u8: return each<uint8_t>(from, count, to, same);
+  case Dtype::i8: return each<int8_t>(from, count, to, same);
+  case Dtype::f8_e4m3: return each<uint8_t>(from, count, to, [](uint8_t v) { return widen(v, 4, 3, false); });
+  case Dtype::f8_e5m2: return each<uint8_t>(from, count, to, [](uint8_t v) { return widen(v, 5, 2, true); });
+  case Dtype::u16: return each<uint16_t>(from, count, to, same);
+  case Dtype::i16: return each<int16_t>(from, count, to, same);
+  case Dtype::f16: return each<uint16_t>(from, count, to, [](uint16_t v) { return widen(v, 5, 10, true); });
+  case Dtype::bf16: return each<uint16_t>(from, count, to, widen_bf16);
+  case Dtype::u32: return each<uint32_t>(from, count, to, same);
+  case Dtype::i32: return each<int32_t>(from, count, to, same);
+  case Dtype::f32: return each<float>(from, count, to, same);
+  case Dtype::u64: return each<uint64_t>(from, count, to, same);
+  case Dtype::i64: return each<int64_t>(from, count, to, same);
+  case Dtype::f64: return each<double>(from, count, to, same);
+  case Dtype::count_: break;
   }
   check(false, "a dtype outside its table");
 }
+
 template void convert(Dtype, const uint8_t*, size_t, float*);
 template void convert(Dtype, const uint8_t*, size_t, double*);
 
-}  // namespace tang::formats
+} // namespace tang::formats

@@ -17,20 +17,25 @@ namespace tang::formats {
 namespace {
 struct Descriptor {
   int fd;
+
   explicit Descriptor(int number) : fd(number) {}
+
   Descriptor(const Descriptor&) = delete;
   Descriptor& operator=(const Descriptor&) = delete;
+
   ~Descriptor() { close(); }
+
   int close() {
     const int old = fd;
     fd = -1;
     return old < 0 ? 0 : ::close(old);
   }
 };
+
 std::string reason(int code) { return std::strerror(code); }
 
 std::vector<uint8_t> allocate(const std::string& path, uint64_t size) {
-  constexpr uint64_t most = uint64_t(1) << 40;  // a sparse file may claim more than there can be
+  constexpr uint64_t most = uint64_t(1) << 40; // a sparse file may claim more than there can be
   try {
     if (size > std::min<uint64_t>(most, SIZE_MAX / 2)) throw std::bad_alloc();
     return std::vector<uint8_t>(static_cast<size_t>(size));
@@ -39,6 +44,7 @@ std::vector<uint8_t> allocate(const std::string& path, uint64_t size) {
   reject(path, "does not fit into memory", {"the file has " + std::to_string(size) + " bytes"},
          "use a smaller or quantized file, or a machine with more memory");
 }
+
 // A name beside the target that nobody has yet.
 int open_part(const std::string& path, std::string& part) {
   for (int i = 0; i < 100; i++) {
@@ -48,6 +54,7 @@ int open_part(const std::string& path, std::string& part) {
   }
   return -1;
 }
+
 bool write_all(int fd, std::span<const uint8_t> piece) {
   while (!piece.empty()) {
     const ssize_t n = ::write(fd, piece.data(), std::min<size_t>(piece.size(), 1u << 30));
@@ -57,7 +64,7 @@ bool write_all(int fd, std::span<const uint8_t> piece) {
   }
   return true;
 }
-}  // namespace
+} // namespace
 
 File read_file(const std::string& path) {
   const std::string fix = "check the path and its permissions";
@@ -129,6 +136,7 @@ void reject(const std::string& path, const std::string& what, std::vector<std::s
 Cursor::Cursor(const File& file, uint64_t at, uint64_t end) : file_(file), at_(at), end_(end) {
   check(at <= end && end <= file.size(), "a cursor outside its file");
 }
+
 std::string_view Cursor::take(uint64_t count, const char* what) {
   if (count > left()) {
     reject(file_.path, std::string("the file ends inside ") + what,
@@ -141,4 +149,4 @@ std::string_view Cursor::take(uint64_t count, const char* what) {
   return file_.text(from, count);
 }
 
-}  // namespace tang::formats
+} // namespace tang::formats

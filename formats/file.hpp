@@ -17,6 +17,7 @@ struct File {
   std::vector<uint8_t> bytes;
 
   uint64_t size() const { return bytes.size(); }
+
   // The caller has checked that the span is inside.
   std::string_view text(uint64_t at, uint64_t count) const {
     return {reinterpret_cast<const char*>(bytes.data()) + at, size_t(count)};
@@ -42,23 +43,26 @@ inline constexpr const char* damaged =
 
 // Walks over part of a file; every step is checked before it is taken.
 class Cursor {
- public:
+public:
   explicit Cursor(const File& file, uint64_t at = 0) : Cursor(file, at, file.size()) {}
-  Cursor(const File& file, uint64_t at, uint64_t end);  // checked: at <= end <= size
+
+  Cursor(const File& file, uint64_t at, uint64_t end); // checked: at <= end <= size
 
   uint64_t at() const { return at_; }
+
   uint64_t left() const { return end_ - at_; }
-  std::string_view take(uint64_t count, const char* what);  // throws Error: the file ends inside `what`
-  template <class T>
-  T number(const char* what) {
+
+  std::string_view take(uint64_t count, const char* what); // throws Error: the file ends inside `what`
+
+  template <class T> T number(const char* what) {
     T v;
     std::memcpy(&v, take(sizeof v, what).data(), sizeof v);
     return v;
   }
 
- private:
+private:
   const File& file_;
   uint64_t at_, end_;
 };
 
-}  // namespace tang::formats
+} // namespace tang::formats

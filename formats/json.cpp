@@ -16,7 +16,7 @@ constexpr const char* shape_of_json =
 uint64_t check_tokens(const File& file, std::string_view json) {
   constexpr uint64_t max_number = 64;
   bool in_text = false;
-  uint64_t objects = 0, from = 0;  // where the current text, or run of other bytes, began
+  uint64_t objects = 0, from = 0; // where the current text, or run of other bytes, began
   for (uint64_t i = 0; i < json.size(); i++) {
     const char c = json[i];
     // The lexer takes a zero byte for the end, so what follows one would go unseen.
@@ -41,15 +41,19 @@ uint64_t check_tokens(const File& file, std::string_view json) {
 }
 
 class Reader : public nlohmann::json_sax<Json> {
- public:
+public:
   Reader(const File& file, const Records& records) : file_(file), records_(records) {}
 
   bool null() override { return value(Field::Kind::nothing, "null"); }
+
   bool boolean(bool v) override { return value(Field::Kind::truth, v ? "true" : "false"); }
+
   bool number_integer(number_integer_t v) override { return value(Field::Kind::number, std::to_string(v)); }
+
   bool number_float(number_float_t, const string_t& written) override {
     return value(Field::Kind::number, written);
   }
+
   bool number_unsigned(number_unsigned_t v) override {
     if (depth_ != 3) return value(Field::Kind::number, std::to_string(v));
     if (list_.wholes.size() == max_dims) {
@@ -59,7 +63,9 @@ class Reader : public nlohmann::json_sax<Json> {
     list_.wholes.push_back(v);
     return true;
   }
+
   bool string(string_t& v) override { return value(Field::Kind::text, std::move(v)); }
+
   bool binary(binary_t&) override { return false; }
 
   bool start_object(std::size_t) override {
@@ -70,21 +76,25 @@ class Reader : public nlohmann::json_sax<Json> {
     }
     return true;
   }
+
   bool end_object() override {
     if (depth_-- == 2) records_.close();
     return true;
   }
+
   bool start_array(std::size_t) override {
     if (depth_ != 2) wrong(depth_ == 3 ? "a list inside a list" : "a list outside a record");
     depth_ = 3;
     list_.wholes.clear();
     return true;
   }
+
   bool end_array() override {
     depth_ = 2;
     records_.field(key_, list_);
     return true;
   }
+
   bool key(string_t& v) override {
     if (v.size() > max_name)
       wrong("a key of " + std::to_string(v.size()) + " bytes", "at most 1024 are read");
@@ -98,6 +108,7 @@ class Reader : public nlohmann::json_sax<Json> {
     if (!keys_.insert(v).second) wrong("key '" + shown(v) + "' twice", "a key stands for one value");
     return true;
   }
+
   bool parse_error(std::size_t position, const std::string& token,
                    const nlohmann::detail::exception& e) override {
     // The library's message repeats the token: only its kind is kept.
@@ -109,7 +120,7 @@ class Reader : public nlohmann::json_sax<Json> {
            damaged);
   }
 
- private:
+private:
   bool value(Field::Kind kind, std::string text) {
     if (depth_ == 3) wrong("'" + shown(text, 32) + "' in a list", "lists hold whole numbers >= 0 below 2^64");
     if (depth_ != 2) wrong("the plain value '" + shown(text, 32) + "' for '" + shown(name_) + "'");
@@ -117,6 +128,7 @@ class Reader : public nlohmann::json_sax<Json> {
     records_.field(key_, field);
     return true;
   }
+
   [[noreturn]] void wrong(const std::string& what, const std::string& fact = shape_of_json) {
     std::string where = depth_ >= 2 ? "'" + shown(name_) + "'" : "the header";
     reject(file_.path, where + " has " + what, {fact}, damaged);
@@ -124,12 +136,12 @@ class Reader : public nlohmann::json_sax<Json> {
 
   const File& file_;
   const Records& records_;
-  int depth_ = 0;  // 1: among names, 2: in a record, 3: in a list
+  int depth_ = 0; // 1: among names, 2: in a record, 3: in a list
   std::string name_, key_;
   Field list_{Field::Kind::list, "", {}};
   std::set<std::string> keys_;
 };
-}  // namespace
+} // namespace
 
 void scan_records(const File& file, std::string_view json, const Records& records) {
   records.begin(check_tokens(file, json));
@@ -145,4 +157,4 @@ std::string quote_json(const std::string& path, const std::string& text) {
   }
 }
 
-}  // namespace tang::formats
+} // namespace tang::formats

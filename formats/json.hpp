@@ -14,8 +14,8 @@ namespace tang::formats {
 // A value inside a record.
 struct Field {
   enum class Kind { text, number, truth, nothing, list } kind;
-  std::string text;              // a text, or a number, true, false or null as JSON text
-  std::vector<uint64_t> wholes;  // a list: at most max_dims whole numbers >= 0
+  std::string text;             // a text, or a number, true, false or null as JSON text
+  std::vector<uint64_t> wholes; // a list: at most max_dims whole numbers >= 0
 };
 
 // Called in the text's order: begin once with the number of objects in the text (the records and the header
@@ -37,4 +37,4 @@ void scan_records(const File& file, std::string_view json, const Records& record
 // A JSON text literal. Throws Error (about `path`) for invalid UTF-8.
 std::string quote_json(const std::string& path, const std::string& text);
 
-}  // namespace tang::formats
+} // namespace tang::formats

@@ -14,6 +14,7 @@ constexpr std::array<int8_t, 256> sextets() {
   for (int i = 0; i < 64; i++) out[static_cast<unsigned char>(digits[i])] = int8_t(i);
   return out;
 }
+
 // Appends the bytes; false for text that is no canonical base64: length, alphabet, padding, unused bits.
 bool decode_base64(std::string_view text, std::vector<uint8_t>& out) {
   static constexpr auto value = sextets();
@@ -31,14 +32,14 @@ bool decode_base64(std::string_view text, std::vector<uint8_t>& out) {
   }
   return (bits & ((1u << held) - 1)) == 0;
 }
-}  // namespace
+} // namespace
 
 TensorFile read_json_tensors(File file) {
   std::vector<uint8_t> bytes;
   std::vector<Entry> entries;
   TensorFile::Metadata metadata;
   bool in_config = false, had_config = false, has_shape = false, has_dtype = false, has_data = false;
-  constexpr uint64_t max_table = 20 << 20;  // of memory for names and shapes
+  constexpr uint64_t max_table = 20 << 20; // of memory for names and shapes
   uint64_t table = 0;
 
   auto wrong = [&](const std::string& what, std::vector<std::string> facts) {
@@ -53,7 +54,7 @@ TensorFile read_json_tensors(File file) {
   auto begin = [&](uint64_t objects) {
     grow(objects * (sizeof(Entry) + sizeof(uint32_t)));
     entries.reserve(size_t(objects));
-    bytes.reserve(size_t(file.size() / 4 * 3));  // no base64 of this file decodes to more
+    bytes.reserve(size_t(file.size() / 4 * 3)); // no base64 of this file decodes to more
   };
   auto open = [&](const std::string& name) {
     in_config = name == "config";
@@ -101,4 +102,4 @@ TensorFile read_json_tensors(File file) {
   return TensorFile(file.path, std::move(bytes), std::move(entries), std::move(metadata));
 }
 
-}  // namespace tang::formats
+} // namespace tang::formats

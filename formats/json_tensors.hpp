@@ -9,4 +9,4 @@ namespace tang::formats {
 // Little-endian f32 tensors. The record "config" becomes metadata, its numbers as text. Throws Error.
 TensorFile read_json_tensors(File file);
 
-}  // namespace tang::formats
+} // namespace tang::formats

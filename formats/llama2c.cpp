@@ -3,13 +3,14 @@
 namespace tang::formats {
 
 namespace {
-constexpr int32_t magic_later = 0x616b3432;  // "ak42": versions 1 and 2
+constexpr int32_t magic_later = 0x616b3432; // "ak42": versions 1 and 2
 
 LlamaConfig read_config(const File& file, Cursor& cursor) {
   struct Slot {
     const char* name;
     int64_t LlamaConfig::*value;
   };
+
   constexpr Slot slots[] = {{"dim", &LlamaConfig::dim},
                             {"hidden_dim", &LlamaConfig::hidden},
                             {"n_layers", &LlamaConfig::layers},
@@ -44,16 +45,18 @@ LlamaConfig read_config(const File& file, Cursor& cursor) {
   divides(2, "the width of a rotated pair", c.head_dim(), "dim / n_heads");
   return c;
 }
-}  // namespace
+} // namespace
 
 LlamaCheckpoint read_llama2c(File file) {
   Cursor cursor(file);
   const LlamaConfig c = read_config(file, cursor);
   const int64_t l = c.layers, d = c.dim, k = c.kv_dim(), h = c.hidden;
+
   struct Part {
-    const char* name;  // "": not a tensor of the model
+    const char* name; // "": not a tensor of the model
     std::vector<int64_t> shape;
   };
+
   std::vector<Part> parts = {
       {"tok_emb", {c.vocab, d}}, {"att_norm", {l, d}}, {"wq", {l, d, d}},    {"wk", {l, k, d}},
       {"wv", {l, k, d}},         {"wo", {l, d, d}},    {"ffn_norm", {l, d}}, {"w1", {l, h, d}},
@@ -83,4 +86,4 @@ LlamaCheckpoint read_llama2c(File file) {
   return {c, TensorFile(file.path, std::move(file.bytes), std::move(entries))};
 }
 
-}  // namespace tang::formats
+} // namespace tang::formats

@@ -9,9 +9,10 @@ namespace tang::formats {
 
 struct LlamaConfig {
   int64_t dim = 0, hidden = 0, layers = 0, heads = 0, kv_heads = 0, vocab = 0, seq_len = 0;
-  bool tied = true;  // the output layer is the embedding; else tensor "wcls"
+  bool tied = true; // the output layer is the embedding; else tensor "wcls"
 
   int64_t head_dim() const { return dim / heads; }
+
   int64_t kv_dim() const { return kv_heads * head_dim(); }
 };
 
@@ -29,4 +30,4 @@ struct LlamaCheckpoint {
 // file's size.
 LlamaCheckpoint read_llama2c(File file);
 
-}  // namespace tang::formats
+} // namespace tang::formats

@@ -19,7 +19,7 @@ struct Header {
 
 // The dict literal: three keys in any order, each once.
 class Literal {
- public:
+public:
   Literal(const File& file, std::string_view text) : file_(file), text_(text) {}
 
   Header read() {
@@ -51,22 +51,26 @@ class Literal {
     return h;
   }
 
- private:
+private:
   void skip() {
     while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\t')) at_++;
   }
+
   char peek() {
     skip();
     return at_ < text_.size() ? text_[at_] : '\0';
   }
+
   bool accept(char c) {
     if (peek() != c || at_ == text_.size()) return false;
     at_++;
     return true;
   }
+
   void expect(char c) {
     if (!accept(c)) wrong(std::string("no '") + c + "' where one belongs");
   }
+
   std::string quoted() {
     const char mark = peek();
     if (mark != '\'' && mark != '"') wrong("no text where one belongs");
@@ -76,6 +80,7 @@ class Literal {
     at_ = end + 1;
     return std::string(inside);
   }
+
   bool truth() {
     skip();
     for (std::string_view word : {"True", "False"}) {
@@ -85,6 +90,7 @@ class Literal {
     }
     wrong("fortran_order neither True nor False");
   }
+
   std::vector<int64_t> tuple() {
     std::vector<int64_t> out;
     expect('(');
@@ -98,6 +104,7 @@ class Literal {
     }
     return out;
   }
+
   int64_t whole() {
     skip();
     const size_t from = at_;
@@ -110,6 +117,7 @@ class Literal {
     if (at_ == from) wrong("a dimension that is no whole number >= 0");
     return v;
   }
+
   [[noreturn]] std::string wrong(const std::string& what) {
     const size_t from = at_ < 24 ? 0 : at_ - 24;
     reject(file_.path, "the npy header cannot be read",
@@ -133,7 +141,7 @@ Dtype dtype_of(const File& file, const std::string& descr) {
   reject(file.path, "has an element type that is not read",
          {"descr is '" + shown(descr) + "'", "little-endian " + list_npy_dtypes() + " are read"}, fix);
 }
-}  // namespace
+} // namespace
 
 TensorFile read_npy(File file) {
   Cursor cursor(file);
@@ -186,7 +194,7 @@ void write_npy(const std::string& path, const TensorFile& tensors, const Entry& 
                      "', 'fortran_order': " + (entry.fortran_order ? "True" : "False") + ", 'shape': (" +
                      shape + "), }";
   const size_t before = magic.size() + 2 + (version == 1 ? 2 : 4);
-  const size_t total = (before + dict.size() + 1 + 63) / 64 * 64;  // the array begins at a multiple of 64
+  const size_t total = (before + dict.size() + 1 + 63) / 64 * 64; // the array begins at a multiple of 64
   dict.resize(total - before - 1, ' ');
   dict += '\n';
   std::string head(magic);
@@ -196,4 +204,4 @@ void write_npy(const std::string& path, const TensorFile& tensors, const Entry& 
   write_file(path, {{reinterpret_cast<const uint8_t*>(head.data()), head.size()}, tensors.data(entry)});
 }
 
-}  // namespace tang::formats
+} // namespace tang::formats

@@ -15,4 +15,4 @@ TensorFile read_npy(File file);
 // for an element type that npy lacks.
 void write_npy(const std::string& path, const TensorFile& tensors, const Entry& entry, int version = 1);
 
-}  // namespace tang::formats
+} // namespace tang::formats

@@ -15,7 +15,7 @@ std::string range(uint64_t begin, uint64_t end) { return std::to_string(begin) +
 
 // The header's records as they are read.
 class Table {
- public:
+public:
   Table(const File& file, uint64_t data_at)
       : file_(file), data_at_(data_at), data_size_(file.size() - data_at) {}
 
@@ -26,7 +26,7 @@ class Table {
               "at most " + std::to_string(max_tensors) + " are read"},
              "split the file");
     }
-    charge(objects * (sizeof(Entry) + 2 * sizeof(uint32_t)));  // the table and its two orders
+    charge(objects * (sizeof(Entry) + 2 * sizeof(uint32_t))); // the table and its two orders
     entries_.reserve(size_t(objects));
   }
 
@@ -101,10 +101,10 @@ class Table {
       const std::string here =
           "'" + shown(e.name) + "' takes " + range(e.offset - data_at_, end(i) - data_at_);
       if (e.offset != covered) {
-        reject(
-            file_.path,
-            "tensor '" + shown(e.name) + "' " + (e.offset < covered ? "overlaps another" : "follows a hole"),
-            {before, here}, damaged);
+        reject(file_.path,
+               "tensor '" + shown(e.name) + "' " +
+                   (e.offset < covered ? "overlaps another" : "follows a hole"),
+               {before, here}, damaged);
       }
       covered = end(i);
       before = here;
@@ -117,9 +117,10 @@ class Table {
   }
 
   std::vector<Entry> take_entries() { return std::move(entries_); }
+
   TensorFile::Metadata take_metadata() { return std::move(metadata_); }
 
- private:
+private:
   void keep_metadata(const std::string& key, Field& value) {
     if (value.kind != Field::Kind::text) {
       reject(file_.path, "__metadata__ '" + shown(key) + "' is not a text", {"it is " + shown(value.text)},
@@ -127,7 +128,7 @@ class Table {
     }
     charge(128 + key.size() + value.text.size());
     metadata_.push_back(
-        {key, std::string(value.text)});  // a copy: the lexer's text has twice the room it needs
+        {key, std::string(value.text)}); // a copy: the lexer's text has twice the room it needs
   }
 
   void place(uint64_t begin, uint64_t end) {
@@ -162,7 +163,7 @@ class Table {
   TensorFile::Metadata metadata_;
   bool in_metadata_ = false, had_metadata_ = false, has_dtype_ = false, has_shape_ = false, has_span_ = false;
 };
-}  // namespace
+} // namespace
 
 TensorFile read_safetensors(File file) {
   Cursor cursor(file);
@@ -235,4 +236,4 @@ void write_safetensors(const std::string& path, const TensorFile& tensors) {
   write_file(path, pieces);
 }
 
-}  // namespace tang::formats
+} // namespace tang::formats

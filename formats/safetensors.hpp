@@ -15,4 +15,4 @@ TensorFile read_safetensors(File file);
 // tensor in fortran order is refused (the format has no such flag). Throws Error.
 void write_safetensors(const std::string& path, const TensorFile& tensors);
 
-}  // namespace tang::formats
+} // namespace tang::formats

@@ -25,6 +25,7 @@ std::optional<uint64_t> count_elements(const std::vector<int64_t>& shape) {
   }
   return is_empty ? 0 : uint64_t(product);
 }
+
 std::optional<uint64_t> count_bytes(const std::vector<int64_t>& shape, Dtype dtype) {
   const auto elements = count_elements(shape);
   uint64_t bytes;
@@ -37,13 +38,11 @@ namespace {
   reject(source, "tensor '" + shown(name) + "' occurs twice", {"a name stands for one tensor"},
          "rename one of the two");
 }
-}  // namespace
+} // namespace
 
 TensorFile::TensorFile(std::string source, std::vector<uint8_t> bytes, std::vector<Entry> entries,
                        Metadata metadata)
-    : source_(std::move(source)),
-      bytes_(std::move(bytes)),
-      entries_(std::move(entries)),
+    : source_(std::move(source)), bytes_(std::move(bytes)), entries_(std::move(entries)),
       metadata_(std::move(metadata)) {
   if (entries_.size() > max_tensors) {
     reject(source_, "holds " + std::to_string(entries_.size()) + " tensors",
@@ -105,6 +104,7 @@ void TensorFile::add(std::string name, Dtype dtype, std::vector<int64_t> shape,
   by_name_.insert(by_name_.begin() + at, uint32_t(entries_.size()));
   entries_.push_back(std::move(entry));
 }
+
 void TensorFile::add(std::string name, std::vector<int64_t> shape, const std::vector<float>& values) {
   add(std::move(name), Dtype::f32, std::move(shape),
       {reinterpret_cast<const uint8_t*>(values.data()), values.size() * sizeof(float)});
@@ -114,10 +114,12 @@ uint32_t TensorFile::place(const std::string& name) const {
   auto less = [&](uint32_t i, const std::string& n) { return entries_[i].name < n; };
   return uint32_t(std::lower_bound(by_name_.begin(), by_name_.end(), name, less) - by_name_.begin());
 }
+
 const Entry* TensorFile::find(const std::string& name) const {
   const uint32_t at = place(name);
   return at < by_name_.size() && entries_[by_name_[at]].name == name ? &entries_[by_name_[at]] : nullptr;
 }
+
 const Entry& TensorFile::at(const std::string& name) const {
   if (auto* e = find(name)) return *e;
   std::string names;
@@ -134,8 +136,7 @@ std::span<const uint8_t> TensorFile::data(const Entry& e) const {
   return {bytes_.data() + e.offset, size_t(e.size)};
 }
 
-template <class T>
-std::vector<T> TensorFile::values(const Entry& e) const {
+template <class T> std::vector<T> TensorFile::values(const Entry& e) const {
   const auto bytes = data(e);
   const size_t width = row(e.dtype).bytes, count = bytes.size() / width, rank = e.shape.size();
   std::vector<T> out(count);
@@ -159,7 +160,9 @@ std::vector<T> TensorFile::values(const Entry& e) const {
   }
   return out;
 }
+
 std::vector<float> TensorFile::floats(const Entry& e) const { return values<float>(e); }
+
 std::vector<double> TensorFile::doubles(const Entry& e) const { return values<double>(e); }
 
-}  // namespace tang::formats
+} // namespace tang::formats

@@ -11,22 +11,26 @@ std::string byte_piece(int byte) {
   const char* hex = "0123456789ABCDEF";
   return {'<', '0', 'x', hex[byte >> 4], hex[byte & 15], '>'};
 }
+
 bool continues(unsigned char c) { return (c & 0xC0) == 0x80; }
-}  // namespace
+} // namespace
 
 void Tokenizer::check_id(int id) const {
   if (id >= 0 && id < size()) return;
   reject(file_.path, "there is no token " + std::to_string(id),
          {"ids go from 0 to " + std::to_string(size() - 1)}, "use the tokenizer that belongs to the model");
 }
+
 std::string_view Tokenizer::piece(int id) const {
   check_id(id);
   return text(uint32_t(id));
 }
+
 float Tokenizer::score(int id) const {
   check_id(id);
   return scores_[size_t(id)];
 }
+
 std::optional<int> Tokenizer::find(std::string_view piece) const {
   auto less = [&](uint32_t id, std::string_view p) { return text(id) < p; };
   const auto at = std::lower_bound(by_text_.begin(), by_text_.end(), piece, less);
@@ -57,8 +61,10 @@ std::vector<int> Tokenizer::encode(std::string_view input, bool with_bos, bool w
     float score;
     size_t left, right;
     int left_id, right_id, joined;
+
     bool operator<(const Join& o) const { return score != o.score ? score < o.score : left > o.left; }
   };
+
   const size_t n = ids.size();
   std::vector<size_t> next(n), previous(n);
   for (size_t i = 0; i < n; i++) next[i] = i + 1, previous[i] = i - 1;
@@ -97,6 +103,7 @@ std::string Tokenizer::decode(int previous, int id) const {
   const std::string_view bytes = is_byte ? std::string_view(&byte, 1) : p;
   return std::string(previous == bos && bytes[0] == ' ' ? bytes.substr(1) : bytes);
 }
+
 std::string Tokenizer::decode(const std::vector<int>& ids) const {
   std::string out;
   int previous = -1;
@@ -166,4 +173,4 @@ Tokenizer read_tokenizer(File file, std::optional<int64_t> vocab) {
   return t;
 }
 
-}  // namespace tang::formats
+} // namespace tang::formats

@@ -12,12 +12,13 @@ namespace tang::formats {
 
 // Ids: 0 unknown, 1 begin (bos), 2 end (eos), 3..258 the 256 bytes, then pieces.
 class Tokenizer {
- public:
+public:
   static constexpr int bos = 1, eos = 2, first_byte = 3;
 
   int size() const { return int(spans_.size()); }
-  std::string_view piece(int id) const;  // throws Error: no such id
-  float score(int id) const;             // throws Error: no such id
+
+  std::string_view piece(int id) const; // throws Error: no such id
+  float score(int id) const;            // throws Error: no such id
   std::optional<int> find(std::string_view piece) const;
 
   // bos (if asked), a piece " " unless the text is empty, one piece a code point or else one a byte; then the
@@ -30,12 +31,15 @@ class Tokenizer {
   std::string decode(int previous, int id) const;
   std::string decode(const std::vector<int>& ids) const;
 
- private:
+private:
   friend Tokenizer read_tokenizer(File file, std::optional<int64_t> vocab);
+
   struct Span {
     uint32_t at, size;
   };
+
   std::string_view text(uint32_t id) const { return file_.text(spans_[id].at, spans_[id].size); }
+
   void check_id(int id) const;
 
   File file_;
@@ -49,4 +53,4 @@ class Tokenizer {
 // finite, or when ids 3..258 are not <0x00>..<0xFF>. Pieces need not be UTF-8.
 Tokenizer read_tokenizer(File file, std::optional<int64_t> vocab = std::nullopt);
 
-}  // namespace tang::formats
+} // namespace tang::formats

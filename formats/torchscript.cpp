@@ -19,6 +19,7 @@ constexpr std::array<uint32_t, 256> crc_table() {
   }
   return out;
 }
+
 uint32_t crc32(std::string_view bytes) {
   static constexpr auto table = crc_table();
   uint32_t c = ~0u;
@@ -32,6 +33,7 @@ struct Item {
   uint16_t flags, method;
   uint32_t crc, packed, size, local_at;
 };
+
 struct Directory {
   uint64_t at, size;
   uint32_t items;
@@ -67,16 +69,16 @@ Item read_item(Cursor& c) {
   constexpr const char* what = "the zip directory";
   Item item;
   const auto mark = c.number<uint32_t>(what);
-  c.take(4, what);  // versions
+  c.take(4, what); // versions
   item.flags = c.number<uint16_t>(what);
   item.method = c.number<uint16_t>(what);
-  c.take(4, what);  // date
+  c.take(4, what); // date
   item.crc = c.number<uint32_t>(what);
   item.packed = c.number<uint32_t>(what);
   item.size = c.number<uint32_t>(what);
   const auto name = c.number<uint16_t>(what), extra = c.number<uint16_t>(what),
              comment = c.number<uint16_t>(what);
-  c.take(8, what);  // disk, attributes
+  c.take(8, what); // disk, attributes
   item.local_at = c.number<uint32_t>(what);
   item.name = c.take(name, what);
   c.take(uint64_t(extra) + comment, what);
@@ -119,9 +121,9 @@ uint64_t check_item(const File& file, const Directory& directory, const Item& it
            {"its header is at byte " + std::to_string(item.local_at)}, damaged);
   Cursor local(file, item.local_at, directory.at);
   const auto mark = local.number<uint32_t>("a local header");
-  local.take(4, "a local header");  // version, flags
+  local.take(4, "a local header"); // version, flags
   const auto method = local.number<uint16_t>("a local header");
-  local.take(16, "a local header");  // date, checksum and sizes: zero when they follow the data
+  local.take(16, "a local header"); // date, checksum and sizes: zero when they follow the data
   const auto name_size = local.number<uint16_t>("a local header"),
              extra = local.number<uint16_t>("a local header");
   const auto local_name = local.take(name_size, "a local header");
@@ -158,7 +160,7 @@ void check_overlaps(const File& file, const std::vector<Entry>& entries) {
            damaged);
   }
 }
-}  // namespace
+} // namespace
 
 TensorFile read_torchscript(File file) {
   const Directory directory = find_directory(file);
@@ -212,4 +214,4 @@ TensorFile read_torchscript(File file) {
   return TensorFile(file.path, std::move(file.bytes), std::move(entries));
 }
 
-}  // namespace tang::formats
+} // namespace tang::formats

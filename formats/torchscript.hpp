@@ -11,4 +11,4 @@ namespace tang::formats {
 // blobs, zip64.
 TensorFile read_torchscript(File file);
 
-}  // namespace tang::formats
+} // namespace tang::formats

@@ -1,4 +1,5 @@
-// The one header of tang's C++ interface: the surface language and the oracle; schedules and programs join as they land.
+// The one header of tang's C++ interface: the surface language and the oracle; schedules and programs join as
+// they land.
 #pragma once
 #include "tang/base/number.hpp"
 #include "tang/eval/oracle.hpp"
@@ -12,8 +13,8 @@ using expr::Type;
 using ir::always;
 using ir::argmax;
 using ir::argmin;
-using ir::Axis;
 using ir::axes;
+using ir::Axis;
 using ir::axis;
 using ir::Builder;
 using ir::Carried;
@@ -45,4 +46,4 @@ using ir::softplus;
 using ir::square;
 using ir::tanh;
 
-}  // namespace tang
+} // namespace tang

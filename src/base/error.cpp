@@ -10,7 +10,7 @@ std::string message(const Where& where, const std::string& headline, const std::
   if (!fix.empty()) out += "\n  fix: " + fix;
   return out;
 }
-}  // namespace
+} // namespace
 
 std::string place(const Where& where) {
   std::string file = where.file;
@@ -20,14 +20,11 @@ std::string place(const Where& where) {
 }
 
 Error::Error(Where where, std::string headline, std::vector<Note> facts, std::string fix)
-    : std::runtime_error(message(where, headline, facts, fix)),
-      where_(where),
-      headline_(std::move(headline)),
-      facts_(std::move(facts)),
-      fix_(std::move(fix)) {}
+    : std::runtime_error(message(where, headline, facts, fix)), where_(where), headline_(std::move(headline)),
+      facts_(std::move(facts)), fix_(std::move(fix)) {}
 
 void bug(const char* file, int line, const std::string& what) {
   throw Bug(place(Where{file, line, 0, 0}) + ": internal error: " + what);
 }
 
-}  // namespace tang
+} // namespace tang

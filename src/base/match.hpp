@@ -4,11 +4,7 @@
 
 namespace tang {
 
-template <class... F>
-struct Match : F... {
-  using F::operator()...;
-};
-template <class... F>
-Match(F...) -> Match<F...>;
+template <class... F> struct Match : F... { using F::operator()...; };
+template <class... F> Match(F...) -> Match<F...>;
 
-}  // namespace tang
+} // namespace tang

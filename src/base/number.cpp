@@ -17,4 +17,4 @@ std::string shortest(double v) {
   return s;
 }
 
-}  // namespace tang
+} // namespace tang

@@ -15,8 +15,8 @@ using expr::Value;
 struct Array {
   std::vector<int64_t> shape;
   Type type = Type::real;
-  std::vector<double> r;   // type real
-  std::vector<int64_t> i;  // other types
+  std::vector<double> r;  // type real
+  std::vector<int64_t> i; // other types
   std::vector<uint8_t> state;
 
   Array() = default;
@@ -26,9 +26,10 @@ struct Array {
   void set(int64_t flat, const Value& v);
   bool all_present() const;
 };
+
 Array reals(std::vector<int64_t> shape, std::vector<double> values);
 Array indices(std::vector<int64_t> shape, std::vector<int64_t> values);
 int64_t volume(const std::vector<int64_t>& shape);
 std::vector<int64_t> bound(const std::vector<ir::Extent>& shape);
 
-}  // namespace tang::eval
+} // namespace tang::eval

@@ -33,9 +33,11 @@ struct Combiner {
     double r = 0;
     int64_t whole = 0;
   };
+
   std::vector<Instr> code;
-  std::vector<int> left, right, result;  // registers, by position in `seen`
+  std::vector<int> left, right, result; // registers, by position in `seen`
   int registers = 0;
+
   Combiner(const ir::Pool& p, const ir::Monoid& m, const std::vector<int>& seen) {
     left.assign(m.size(), -1);
     right.assign(m.size(), -1);
@@ -57,15 +59,18 @@ struct Combiner {
     for (Id id : roots) result.push_back(at.at(id));
   }
 };
+
 struct Lane {
   double r[lanes];
   int64_t i[lanes];
 };
-using Tuple = std::vector<Lane>;  // one a visible component
+
+using Tuple = std::vector<Lane>; // one a visible component
 
 // a := combine(a, b) where mask holds.
-void combine(const Combiner& k, const std::vector<int>& seen, std::vector<Lane>& regs, Tuple& a, const Tuple& b, const uint8_t* mask, int n,
-             const Numeric& numeric, const std::vector<Type>& types) {
+void combine(const Combiner& k, const std::vector<int>& seen, std::vector<Lane>& regs, Tuple& a,
+             const Tuple& b, const uint8_t* mask, int n, const Numeric& numeric,
+             const std::vector<Type>& types) {
   for (size_t s = 0; s < seen.size(); ++s) {
     if (k.left[size_t(seen[s])] >= 0) regs[size_t(k.left[size_t(seen[s])])] = a[s];
     if (k.right[size_t(seen[s])] >= 0) regs[size_t(k.right[size_t(seen[s])])] = b[s];
@@ -93,7 +98,8 @@ void combine(const Combiner& k, const std::vector<int>& seen, std::vector<Lane>&
       for (int l = 0; l < n; ++l) d.r[l] = x.r[l] * y.r[l];
     } else {
       for (int l = 0; l < n; ++l) {
-        const Value v = expr::compute(in.op, {in.in, State::present, x.r[l], x.i[l]}, {in.in, State::present, y.r[l], y.i[l]});
+        const Value v = expr::compute(in.op, {in.in, State::present, x.r[l], x.i[l]},
+                                      {in.in, State::present, y.r[l], y.i[l]});
         d.r[l] = v.r;
         d.i[l] = v.i;
       }
@@ -116,11 +122,11 @@ struct Job {
   const std::string& name;
   const std::vector<Source>& sources;
   const Numeric& numeric;
-  std::vector<int> axes;   // the points of this set of ports
-  std::vector<int> seen;   // visible components
-  std::vector<int> ports;  // those that are written
+  std::vector<int> axes;  // the points of this set of ports
+  std::vector<int> seen;  // visible components
+  std::vector<int> ports; // those that are written
   std::vector<Array>& out;
-  int64_t begin = 0, end = 0;  // flat points
+  int64_t begin = 0, end = 0; // flat points
   int64_t terms = 0;
   std::string fault = {};
 
@@ -129,6 +135,7 @@ struct Job {
     for (int a : axes) s.push_back(n.points[size_t(a)].value());
     return s;
   }
+
   Tuple identity() const {
     Tuple t(seen.size());
     for (size_t s = 0; s < seen.size(); ++s) {
@@ -138,6 +145,7 @@ struct Job {
     }
     return t;
   }
+
   void operator()() {
     std::vector<Id> roots;
     for (int c : seen) roots.push_back(n.lift[size_t(c)]);
@@ -154,13 +162,17 @@ struct Job {
         }
       }
       run.set_points();
-      if (n.monoid) fold(run, at);
-      else map(run, at);
+      if (n.monoid)
+        fold(run, at);
+      else
+        map(run, at);
     }
   }
+
   void faulted() {
     if (fault.empty()) fault = name.empty() ? "a computed value" : "'" + name + "'";
   }
+
   void map(Tape::Run& run, int64_t at) {
     run.evaluate_domain();
     run.evaluate();
@@ -173,13 +185,16 @@ struct Job {
       write(a, ports[0], run, l, at + l, {a.type, s, v.r[l], v.i[l]});
     }
   }
+
   void write(Array& a, int port, const Tape::Run& run, int lane, int64_t flat, Value v) {
     if (numeric.store != Format::f64 && v.type == Type::real) v.r = ir::rounded(v.r, numeric.store);
     const ir::Out& o = n.outs[size_t(port)];
     if (o.view.empty()) {
       // With several axes orders a map's flat point is its flat coordinate: axes are in output order.
-      if (v.type == Type::real) a.r[size_t(flat)] = v.r;
-      else a.i[size_t(flat)] = v.i;
+      if (v.type == Type::real)
+        a.r[size_t(flat)] = v.r;
+      else
+        a.i[size_t(flat)] = v.i;
       if (!a.state.empty()) a.state[size_t(flat)] = uint8_t(v.state);
       return;
     }
@@ -194,10 +209,13 @@ struct Job {
       }
       to = to * a.shape[d] + x;
     }
-    if (v.type == Type::real) a.r[size_t(to)] = v.r;
-    else a.i[size_t(to)] = v.i;
+    if (v.type == Type::real)
+      a.r[size_t(to)] = v.r;
+    else
+      a.i[size_t(to)] = v.i;
     a.state[size_t(to)] = uint8_t(State::present);
   }
+
   void fold(Tape::Run& run, int64_t at) {
     const Combiner k(g.pool, *n.monoid, seen);
     std::vector<Lane> regs(size_t(k.registers));
@@ -208,12 +226,15 @@ struct Job {
     const int64_t total = volume(folds);
     const FoldOrder order = numeric.order;
     const int64_t parts = order.kind == FoldOrder::sequential || total == 0 ? 1
-                          : order.kind == FoldOrder::chunked               ? std::max<int64_t>(1, (total + order.n - 1) / std::max<int64_t>(1, order.n))
-                                                                            : std::max<int64_t>(1, std::min(order.n, total));
+                          : order.kind == FoldOrder::chunked
+                              ? std::max<int64_t>(1, (total + order.n - 1) / std::max<int64_t>(1, order.n))
+                              : std::max<int64_t>(1, std::min(order.n, total));
     const Tuple unit = identity();
     const bool plain = seen.size() == 1 && n.monoid->size() == 1 &&
-                       (ir::is_plain(g.pool, *n.monoid, Op::add) || ir::is_plain(g.pool, *n.monoid, Op::max) || ir::is_plain(g.pool, *n.monoid, Op::min));
-    const bool plain_sum = plain && types[0] == Type::real && ir::is_plain(g.pool, *n.monoid, Op::add) && numeric.accumulate == Format::f64;
+                       (ir::is_plain(g.pool, *n.monoid, Op::add) ||
+                        ir::is_plain(g.pool, *n.monoid, Op::max) || ir::is_plain(g.pool, *n.monoid, Op::min));
+    const bool plain_sum = plain && types[0] == Type::real && ir::is_plain(g.pool, *n.monoid, Op::add) &&
+                           numeric.accumulate == Format::f64;
     std::vector<Tuple> acc(size_t(parts), unit);
     Tuple item = unit;
     uint8_t mask[lanes], all[lanes];
@@ -232,8 +253,10 @@ struct Job {
         bool faults = false;
         for (size_t s = 0; s < seen.size() && !state; ++s)
           if (run.partial(s)) {
-            if (run.root(s).s[l] == uint8_t(State::absent)) state = uint8_t(State::absent);
-            else faults |= run.root(s).s[l] == uint8_t(State::fault);
+            if (run.root(s).s[l] == uint8_t(State::absent))
+              state = uint8_t(State::absent);
+            else
+              faults |= run.root(s).s[l] == uint8_t(State::fault);
           }
         mask[l] = !state;
         if (!state && faults) faulted();
@@ -241,7 +264,7 @@ struct Job {
         terms += !state;
       }
       if (!any) continue;
-      if (plain_sum && parts == 1) {  // the common case, without the copies
+      if (plain_sum && parts == 1) { // the common case, without the copies
         const double* x = run.root(0).r;
         double* a = acc[0][0].r;
         for (int l = 0; l < run.count; ++l) a[l] += mask[l] ? x[l] : 0.0;
@@ -253,12 +276,15 @@ struct Job {
         std::copy_n(run.root(s).r, run.count, lifted[s].r);
         std::copy_n(run.root(s).i, run.count, lifted[s].i);
       }
-      if (plain) item = std::move(lifted);  // 0 + x, max(-inf, x), ..: the term itself
+      if (plain)
+        item = std::move(lifted); // 0 + x, max(-inf, x), ..: the term itself
       else {
         item = unit;
         combine(k, seen, regs, item, lifted, mask, run.count, {}, types);
       }
-      const int64_t part = order.kind == FoldOrder::tree ? t % parts : order.kind == FoldOrder::sequential ? 0 : t * parts / total;
+      const int64_t part = order.kind == FoldOrder::tree         ? t % parts
+                           : order.kind == FoldOrder::sequential ? 0
+                                                                 : t * parts / total;
       combine(k, seen, regs, acc[size_t(part)], item, mask, run.count, numeric, types);
     }
     if (order.kind == FoldOrder::tree)
@@ -269,7 +295,8 @@ struct Job {
           if (2 * w + 3 == width) acc[size_t(w + 1)] = acc[size_t(width - 1)];
         }
     else
-      for (int64_t w = 1; w < parts; ++w) combine(k, seen, regs, acc[0], acc[size_t(w)], all, run.count, numeric, types);
+      for (int64_t w = 1; w < parts; ++w)
+        combine(k, seen, regs, acc[0], acc[size_t(w)], all, run.count, numeric, types);
     for (int p : ports) {
       const size_t s = size_t(std::find(seen.begin(), seen.end(), p) - seen.begin());
       for (int l = 0; l < run.count; ++l)
@@ -278,10 +305,10 @@ struct Job {
   }
 };
 
-}  // namespace
+} // namespace
 
-int64_t compute(const ir::Graph& g, ir::NodeId id, const std::vector<Source>& sources, const Numeric& numeric, int threads,
-                std::vector<Array>& out) {
+int64_t compute(const ir::Graph& g, ir::NodeId id, const std::vector<Source>& sources, const Numeric& numeric,
+                int threads, std::vector<Array>& out) {
   const Comp& n = *g[id].comp();
   out.clear();
   for (uint32_t p = 0; p < n.lift.size(); ++p) {
@@ -303,10 +330,12 @@ int64_t compute(const ir::Graph& g, ir::NodeId id, const std::vector<Source>& so
     int64_t points = 1;
     for (int a : n.outs[p].axes) points *= n.points[size_t(a)].value();
     std::vector<Job> jobs;
-    const int64_t blocks = (points + lanes - 1) / lanes, workers = std::max<int64_t>(1, std::min<int64_t>(threads, blocks));
+    const int64_t blocks = (points + lanes - 1) / lanes,
+                  workers = std::max<int64_t>(1, std::min<int64_t>(threads, blocks));
     for (int64_t w = 0; w < workers; ++w)
-      jobs.push_back({g, n, g[id].name, sources, numeric, n.outs[p].axes, visible(n, n.outs[p].axes), ports, out,
-                      blocks * w / workers * lanes, std::min(points, blocks * (w + 1) / workers * lanes)});
+      jobs.push_back({g, n, g[id].name, sources, numeric, n.outs[p].axes, visible(n, n.outs[p].axes), ports,
+                      out, blocks * w / workers * lanes,
+                      std::min(points, blocks * (w + 1) / workers * lanes)});
 #ifndef __EMSCRIPTEN__
     std::vector<std::thread> running;
     for (size_t w = 1; w < jobs.size(); ++w) running.emplace_back(std::ref(jobs[w]));
@@ -327,4 +356,4 @@ int64_t compute(const ir::Graph& g, ir::NodeId id, const std::vector<Source>& so
   return terms;
 }
 
-}  // namespace tang::eval
+} // namespace tang::eval

@@ -6,7 +6,7 @@
 namespace tang::eval {
 
 // Fills `out` (one array a component) for the node; returns the number of live terms visited.
-int64_t compute(const ir::Graph& g, ir::NodeId id, const std::vector<Source>& sources, const Numeric& numeric, int threads,
-                std::vector<Array>& out);
+int64_t compute(const ir::Graph& g, ir::NodeId id, const std::vector<Source>& sources, const Numeric& numeric,
+                int threads, std::vector<Array>& out);
 
-}  // namespace tang::eval
+} // namespace tang::eval

@@ -15,7 +15,7 @@ struct Oracle::State {
   const ir::Graph& g;
   Inputs inputs;
   Options options;
-  std::vector<std::vector<Array>> values;  // [node][port]; empty: not computed
+  std::vector<std::vector<Array>> values; // [node][port]; empty: not computed
   int64_t terms = 0;
   std::map<std::string, NodeId> named = {};
   std::map<NodeId, std::unique_ptr<Oracle>> steps = {};
@@ -27,12 +27,14 @@ struct Oracle::State {
     if (values[p.node].empty()) compute_node(p.node);
     return values[p.node][p.port];
   }
+
   Source source(Port p) {
     Source s{&at(p), {}};
     s.strides.assign(s.array->shape.size(), 1);
     for (size_t d = s.strides.size(); d-- > 1;) s.strides[d - 1] = s.strides[d] * s.array->shape[d];
     return s;
   }
+
   void compute_node(NodeId id) {
     const ir::Node& n = g[id];
     std::visit(Match{[&](const ir::Input& in) { bind(id, n, in); },
@@ -40,15 +42,18 @@ struct Oracle::State {
                        std::vector<Source> sources;
                        for (auto& a : c.args) sources.push_back(source(a.from));
                        auto it = options.numerics.find(id);
-                       const Numeric numeric = it != options.numerics.end() ? it->second : Numeric{{}, {}, options.order};
+                       const Numeric numeric =
+                           it != options.numerics.end() ? it->second : Numeric{{}, {}, options.order};
                        terms += compute(g, id, sources, numeric, options.threads, values[id]);
                      },
                      [&](const ir::Recur& r) { recur(id, r); }},
                n.what);
   }
+
   void bind(NodeId id, const ir::Node& n, const ir::Input& in) {
     auto it = inputs.find(n.name);
-    if (it == inputs.end()) throw Error(n.where, "input '" + n.name + "' has no data", {}, "bind an array to it");
+    if (it == inputs.end())
+      throw Error(n.where, "input '" + n.name + "' has no data", {}, "bind an array to it");
     const auto shape = bound(in.shape);
     auto dims = [](const std::vector<int64_t>& s) {
       std::string out = "[";
@@ -56,14 +61,20 @@ struct Oracle::State {
       return out + "]";
     };
     if (it->second.shape != shape)
-      throw Error(n.where, "input '" + n.name + "' is bound to an array of shape " + dims(it->second.shape), {{"declared " + dims(shape), n.where}}, "bind an array of the declared shape");
+      throw Error(n.where, "input '" + n.name + "' is bound to an array of shape " + dims(it->second.shape),
+                  {{"declared " + dims(shape), n.where}}, "bind an array of the declared shape");
     if (it->second.type != ir::type_of(in.format))
-      throw Error(n.where, "input '" + n.name + "' is bound to " + expr::name(it->second.type) + " values", {{std::string("declared ") + row(in.format).name, n.where}}, "convert the array");
+      throw Error(n.where, "input '" + n.name + "' is bound to " + expr::name(it->second.type) + " values",
+                  {{std::string("declared ") + row(in.format).name, n.where}}, "convert the array");
     values[id] = {it->second};
   }
-  static Array zeros(const ir::Graph& step, NodeId in) { return Array(bound(step.shape({in, 0})), step.type({in, 0})); }
 
-  // Reads a source through a view over (time, local axes) into the step's input; out of range is a fault where it is used.
+  static Array zeros(const ir::Graph& step, NodeId in) {
+    return Array(bound(step.shape({in, 0})), step.type({in, 0}));
+  }
+
+  // Reads a source through a view over (time, local axes) into the step's input; out of range is a fault
+  // where it is used.
   static Array window(const Source& src, const std::vector<ir::Form>& view, Array like, int64_t t) {
     std::vector<int64_t> at(like.shape.size() + 1, 0);
     at[0] = t;
@@ -84,6 +95,7 @@ struct Oracle::State {
     }
     return like;
   }
+
   static void emit(const Array& value, const std::vector<ir::Form>& view, int64_t t, Array& out) {
     std::vector<int64_t> at(value.shape.size() + 1, 0);
     at[0] = t;
@@ -103,6 +115,7 @@ struct Oracle::State {
       if (inside && value.at(flat).state == expr::State::present) out.set(to, value.at(flat));
     }
   }
+
   void recur(NodeId id, const ir::Recur& r) {
     const ir::Graph& step = *r.step;
     std::vector<Array> state, out;
@@ -118,7 +131,7 @@ struct Oracle::State {
     for (auto& a : r.args) feed.emplace(step[a.in].name, Array());
     feed.emplace(step[r.time].name, Array());
     Options within = options;
-    within.numerics.clear();  // they name nodes of this graph, not of the step
+    within.numerics.clear(); // they name nodes of this graph, not of the step
     Oracle inner(step, feed, within);
     auto moves = [](const std::vector<ir::Form>& view) {
       return std::any_of(view.begin(), view.end(), [](const ir::Form& f) { return f.axis(0) != 0; });
@@ -139,7 +152,8 @@ struct Oracle::State {
       for (size_t s = 0; s < r.states.size(); ++s) inner.rebind(step[r.states[s].in].name, state[s]);
       for (size_t a = 0; a < r.args.size(); ++a)
         if (moves(r.args[a].view)) cut(a, t);
-      for (size_t e = 0; e < r.emits.size(); ++e) emit(inner.port(r.emits[e].out), r.emits[e].view, t, out[e]);
+      for (size_t e = 0; e < r.emits.size(); ++e)
+        emit(inner.port(r.emits[e].out), r.emits[e].view, t, out[e]);
       std::vector<Array> next;
       for (auto& s : r.states) next.push_back(inner.port(s.out));
       state = std::move(next);
@@ -153,14 +167,20 @@ struct Oracle::State {
 };
 
 Oracle::Oracle(const ir::Graph& g, Inputs inputs, Options options)
-    : state_(new State{g, std::move(inputs), std::move(options), std::vector<std::vector<Array>>(g.nodes.size())}) {
+    : state_(new State{g, std::move(inputs), std::move(options),
+                       std::vector<std::vector<Array>>(g.nodes.size())}) {
   for (NodeId id = 0; id < g.nodes.size(); ++id)
     if (g[id].input()) state_->named[g[id].name] = id;
 }
+
 Oracle::~Oracle() = default;
+
 const Array& Oracle::port(Port p) { return state_->at(p); }
+
 void Oracle::place(Port p, Array value) { state_->placed[p] = std::move(value); }
+
 int64_t Oracle::terms() const { return state_->terms; }
+
 void Oracle::rebind(const std::string& input, Array value) {
   auto it = state_->named.find(input);
   check(it != state_->named.end(), "rebind of an input that does not exist: " + input);
@@ -172,12 +192,14 @@ void Oracle::rebind(const std::string& input, Array value) {
     if (stale[id]) state_->values[id].clear();
   }
 }
+
 std::map<std::string, Array> run(const ir::Graph& g, const Inputs& inputs, const Options& options) {
   Oracle o(g, inputs, options);
   std::map<std::string, Array> out;
   for (auto& x : g.outputs) out[x.name] = o.port(x.port);
   return out;
 }
+
 double difference(const Array& a, const Array& b) {
   constexpr double inf = std::numeric_limits<double>::infinity();
   if (a.shape != b.shape || a.type != b.type) return inf;
@@ -199,4 +221,4 @@ double difference(const Array& a, const Array& b) {
   return worst / scale;
 }
 
-}  // namespace tang::eval
+} // namespace tang::eval

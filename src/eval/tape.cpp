@@ -26,7 +26,8 @@ Tape::Tape(const ir::Graph& g, const ir::Comp& comp, const std::vector<Id>& root
       at[id] = guard(comp.guards[size_t(t.whole)]);
       continue;
     }
-    Instr in{t.op, t.arity() ? g.pool[t.args[0]].type : t.type, t.type, reg(), -1, -1, -1, t.r, t.whole, {}, {}};
+    Instr in{t.op, t.arity() ? g.pool[t.args[0]].type : t.type, t.type, reg(), -1, -1, -1, t.r, t.whole, {},
+             {}};
     int* operand[] = {&in.a, &in.b, &in.c};
     for (int k = 0; k < t.arity(); ++k) *operand[k] = at.at(t.args[size_t(k)]);
     at[id] = in.dst;
@@ -34,6 +35,7 @@ Tape::Tape(const ir::Graph& g, const ir::Comp& comp, const std::vector<Id>& root
   }
   for (Id id : roots) roots_.push_back(at.at(id));
 }
+
 int Tape::form(const ir::Form& f) {
   FormCode out{f.c.value(), {}, {}, {}};
   const int p = int(comp_.points.size());
@@ -42,6 +44,7 @@ int Tape::form(const ir::Form& f) {
   forms_.push_back(std::move(out));
   return int(forms_.size()) - 1;
 }
+
 int Tape::read(int arg) {
   if (read_reg_[size_t(arg)] >= 0) return read_reg_[size_t(arg)];
   const ir::Arg& a = comp_.args[size_t(arg)];
@@ -52,6 +55,7 @@ int Tape::read(int arg) {
   code_.push_back(std::move(in));
   return code_.back().dst;
 }
+
 int Tape::guard(const ir::Domain& d) {
   Instr in{Op::holds, Type::boolean, Type::boolean, -1, -1, -1, -1, 0, 0, {}, {}};
   for (auto& piece : d) {
@@ -95,6 +99,7 @@ Tape::Run::Run(const Tape& t, std::vector<Source> s)
     may_be_partial[size_t(in.dst)] = partial;
   }
 }
+
 void Tape::Run::set_points() {
   for (size_t f = 0; f < base.size(); ++f) {
     int64_t* b = base[f].data();
@@ -114,56 +119,60 @@ void Tape::Run::set_points() {
     }
   }
 }
+
 bool Tape::Run::evaluate_domain() {
   for (size_t k = 0; k < tape.domain_end_; ++k) tape.evaluate(*this, tape.code_[k]);
   if (tape.domain_ < 0) return true;
   const int64_t* alive = live().i;
   return std::any_of(alive, alive + count, [](int64_t x) { return x != 0; });
 }
+
 void Tape::Run::evaluate() {
   for (size_t k = tape.domain_end_; k < tape.code_.size(); ++k) tape.evaluate(*this, tape.code_[k]);
 }
 
 namespace {
-template <class F>
-void real1(const Reg& a, Reg& d, int n, F f) {
+template <class F> void real1(const Reg& a, Reg& d, int n, F f) {
   for (int l = 0; l < n; ++l) d.r[l] = f(a.r[l]);
 }
-template <class F>
-void real2(const Reg& a, const Reg& b, Reg& d, int n, F f) {
+
+template <class F> void real2(const Reg& a, const Reg& b, Reg& d, int n, F f) {
   for (int l = 0; l < n; ++l) d.r[l] = f(a.r[l], b.r[l]);
 }
+
 void compute_lanes(Op op, Type type, const Reg& a, const Reg& b, Reg& d, int n) {
   if (type == Type::real) switch (op) {
-      case Op::add: return real2(a, b, d, n, [](double x, double y) { return x + y; });
-      case Op::mul: return real2(a, b, d, n, [](double x, double y) { return x * y; });
-      case Op::neg: return real1(a, d, n, [](double x) { return -x; });
-      case Op::recip: return real1(a, d, n, [](double x) { return 1 / x; });
-      case Op::sqrt: return real1(a, d, n, [](double x) { return std::sqrt(x); });
-      case Op::max: return real2(a, b, d, n, expr::max_real);
-      case Op::min: return real2(a, b, d, n, expr::min_real);
-      case Op::exp2: return real1(a, d, n, [](double x) { return std::exp2(x); });
-      case Op::less:
-        for (int l = 0; l < n; ++l) d.i[l] = a.r[l] < b.r[l];
-        return;
-      default: break;
+    case Op::add: return real2(a, b, d, n, [](double x, double y) { return x + y; });
+    case Op::mul: return real2(a, b, d, n, [](double x, double y) { return x * y; });
+    case Op::neg: return real1(a, d, n, [](double x) { return -x; });
+    case Op::recip: return real1(a, d, n, [](double x) { return 1 / x; });
+    case Op::sqrt: return real1(a, d, n, [](double x) { return std::sqrt(x); });
+    case Op::max: return real2(a, b, d, n, expr::max_real);
+    case Op::min: return real2(a, b, d, n, expr::min_real);
+    case Op::exp2: return real1(a, d, n, [](double x) { return std::exp2(x); });
+    case Op::less:
+      for (int l = 0; l < n; ++l) d.i[l] = a.r[l] < b.r[l];
+      return;
+    default: break;
     }
   for (int l = 0; l < n; ++l) {
-    const Value v = expr::compute(op, {type, State::present, a.r[l], a.i[l]}, {type, State::present, b.r[l], b.i[l]});
+    const Value v =
+        expr::compute(op, {type, State::present, a.r[l], a.i[l]}, {type, State::present, b.r[l], b.i[l]});
     d.r[l] = v.r;
     d.i[l] = v.i;
   }
 }
+
 void merge_states(const Reg* operands[], const bool partial[], int k, Reg& d, int n) {
   std::fill(d.s, d.s + n, uint8_t(State::present));
   for (int x = 0; x < k; ++x)
     if (partial[x])
       for (int l = 0; l < n; ++l) {
-        const uint8_t s = operands[x]->s[l];  // absent beats fault beats present
+        const uint8_t s = operands[x]->s[l]; // absent beats fault beats present
         if (s == uint8_t(State::absent) || (s && d.s[l] != uint8_t(State::absent))) d.s[l] = s;
       }
 }
-}  // namespace
+} // namespace
 
 void Tape::evaluate(Run& run, const Instr& in) const {
   Reg& d = run.regs[size_t(in.dst)];
@@ -185,117 +194,125 @@ void Tape::evaluate(Run& run, const Instr& in) const {
     return v;
   };
   switch (in.op) {
-    case Op::literal:
-      std::fill(d.r, d.r + n, in.r);
-      std::fill(d.i, d.i + n, in.whole);
-      return;
-    case Op::coord: {
-      const size_t p = comp_.points.size(), a = size_t(in.whole);
-      if (a < p) std::copy_n(run.coords[a].data(), n, d.i);
-      else std::fill(d.i, d.i + n, run.fold_at[a - p]);
+  case Op::literal:
+    std::fill(d.r, d.r + n, in.r);
+    std::fill(d.i, d.i + n, in.whole);
+    return;
+  case Op::coord: {
+    const size_t p = comp_.points.size(), a = size_t(in.whole);
+    if (a < p)
+      std::copy_n(run.coords[a].data(), n, d.i);
+    else
+      std::fill(d.i, d.i + n, run.fold_at[a - p]);
+    return;
+  }
+  case Op::var: bug(__FILE__, __LINE__, "a monoid variable in a body");
+  case Op::arg: {
+    const Source& src = run.sources[size_t(in.whole)];
+    const Array& from = *src.array;
+    if (run.in_range[size_t(in.whole)]) {
+      int64_t offset = 0;
+      for (size_t k = 0; k < in.forms.size(); ++k)
+        for (auto& [a, c] : forms_[size_t(in.forms[k])].folds)
+          offset += src.strides[k] * c * run.fold_at[size_t(a)];
+      const int64_t* at = run.flat[size_t(in.whole)].data();
+      if (from.type == Type::real)
+        for (int l = 0; l < n; ++l) d.r[l] = from.r[size_t(at[l] + offset)];
+      else
+        for (int l = 0; l < n; ++l) d.i[l] = from.i[size_t(at[l] + offset)];
+      if (!from.state.empty())
+        for (int l = 0; l < n; ++l) d.s[l] = from.state[size_t(at[l] + offset)];
       return;
     }
-    case Op::var: bug(__FILE__, __LINE__, "a monoid variable in a body");
-    case Op::arg: {
-      const Source& src = run.sources[size_t(in.whole)];
-      const Array& from = *src.array;
-      if (run.in_range[size_t(in.whole)]) {
-        int64_t offset = 0;
-        for (size_t k = 0; k < in.forms.size(); ++k)
-          for (auto& [a, c] : forms_[size_t(in.forms[k])].folds) offset += src.strides[k] * c * run.fold_at[size_t(a)];
-        const int64_t* at = run.flat[size_t(in.whole)].data();
+    for (int l = 0; l < n; ++l) {
+      int64_t at = 0;
+      uint8_t state = uint8_t(State::present);
+      bool outside = false;
+      for (size_t k = 0; k < in.forms.size(); ++k) {
+        const int64_t v = value(in.forms[k], l, state);
+        outside |= v < 0 || v >= from.shape[k];
+        at += src.strides[k] * (outside ? 0 : v);
+      }
+      if (state == uint8_t(State::present) && outside) state = uint8_t(State::fault);
+      d.r[l] = 0;
+      d.i[l] = 0;
+      if (state == uint8_t(State::present)) {
         if (from.type == Type::real)
-          for (int l = 0; l < n; ++l) d.r[l] = from.r[size_t(at[l] + offset)];
+          d.r[l] = from.r[size_t(at)];
         else
-          for (int l = 0; l < n; ++l) d.i[l] = from.i[size_t(at[l] + offset)];
-        if (!from.state.empty())
-          for (int l = 0; l < n; ++l) d.s[l] = from.state[size_t(at[l] + offset)];
-        return;
+          d.i[l] = from.i[size_t(at)];
+        if (!from.state.empty()) state = from.state[size_t(at)];
       }
-      for (int l = 0; l < n; ++l) {
-        int64_t at = 0;
-        uint8_t state = uint8_t(State::present);
-        bool outside = false;
-        for (size_t k = 0; k < in.forms.size(); ++k) {
-          const int64_t v = value(in.forms[k], l, state);
-          outside |= v < 0 || v >= from.shape[k];
-          at += src.strides[k] * (outside ? 0 : v);
-        }
-        if (state == uint8_t(State::present) && outside) state = uint8_t(State::fault);
-        d.r[l] = 0;
-        d.i[l] = 0;
-        if (state == uint8_t(State::present)) {
-          if (from.type == Type::real) d.r[l] = from.r[size_t(at)];
-          else d.i[l] = from.i[size_t(at)];
-          if (!from.state.empty()) state = from.state[size_t(at)];
-        }
-        d.s[l] = state;
-      }
-      return;
+      d.s[l] = state;
     }
-    case Op::holds:
-      for (int l = 0; l < n; ++l) {
-        bool holds = false, fault = false;
-        for (auto& piece : in.pieces) {
-          bool all = true;
-          for (int f : piece) {
-            uint8_t state = uint8_t(State::present);
-            const int64_t v = value(f, l, state);
-            if (state) {  // a bound whose uniform is absent does not hold; a fault is kept unless another piece holds
-              all = false;
-              fault |= state == uint8_t(State::fault);
-              break;
-            }
-            if (v < 0) {
-              all = false;
-              break;
-            }
+    return;
+  }
+  case Op::holds:
+    for (int l = 0; l < n; ++l) {
+      bool holds = false, fault = false;
+      for (auto& piece : in.pieces) {
+        bool all = true;
+        for (int f : piece) {
+          uint8_t state = uint8_t(State::present);
+          const int64_t v = value(f, l, state);
+          if (state) { // a bound whose uniform is absent does not hold; a fault is kept unless another piece
+                       // holds
+            all = false;
+            fault |= state == uint8_t(State::fault);
+            break;
           }
-          if (all) {
-            holds = true;
+          if (v < 0) {
+            all = false;
             break;
           }
         }
-        d.i[l] = holds;
-        d.s[l] = uint8_t(!holds && fault ? State::fault : State::present);
-      }
-      return;
-    case Op::select: {
-      const Reg &c = run.regs[size_t(in.a)], &x = run.regs[size_t(in.b)], &y = run.regs[size_t(in.c)];
-      for (int l = 0; l < n; ++l) {
-        const Reg& v = c.i[l] ? x : y;
-        d.r[l] = v.r[l];
-        d.i[l] = v.i[l];
-        if (partial(in.dst)) {
-          const bool from_partial = partial(c.i[l] ? in.b : in.c);
-          d.s[l] = partial(in.a) && c.s[l] ? c.s[l] : from_partial ? v.s[l] : uint8_t(State::present);
+        if (all) {
+          holds = true;
+          break;
         }
       }
-      return;
+      d.i[l] = holds;
+      d.s[l] = uint8_t(!holds && fault ? State::fault : State::present);
     }
-    case Op::only: {
-      const Reg &c = run.regs[size_t(in.a)], &x = run.regs[size_t(in.b)];
-      for (int l = 0; l < n; ++l) {
-        const uint8_t cs = partial(in.a) ? c.s[l] : 0, xs = partial(in.b) ? x.s[l] : 0;
-        d.r[l] = x.r[l];
-        d.i[l] = x.i[l];
-        if (cs == uint8_t(State::absent) || (!cs && !c.i[l])) d.s[l] = uint8_t(State::absent);
-        else d.s[l] = cs && !xs ? cs : xs;
+    return;
+  case Op::select: {
+    const Reg &c = run.regs[size_t(in.a)], &x = run.regs[size_t(in.b)], &y = run.regs[size_t(in.c)];
+    for (int l = 0; l < n; ++l) {
+      const Reg& v = c.i[l] ? x : y;
+      d.r[l] = v.r[l];
+      d.i[l] = v.i[l];
+      if (partial(in.dst)) {
+        const bool from_partial = partial(c.i[l] ? in.b : in.c);
+        d.s[l] = partial(in.a) && c.s[l] ? c.s[l] : from_partial ? v.s[l] : uint8_t(State::present);
       }
-      return;
     }
-    case Op::or_else: {
-      const Reg &x = run.regs[size_t(in.a)], &y = run.regs[size_t(in.b)];
-      for (int l = 0; l < n; ++l) {
-        const bool gone = partial(in.a) && x.s[l] == uint8_t(State::absent);
-        const Reg& v = gone ? y : x;
-        d.r[l] = v.r[l];
-        d.i[l] = v.i[l];
-        d.s[l] = partial(gone ? in.b : in.a) ? v.s[l] : uint8_t(State::present);
-      }
-      return;
+    return;
+  }
+  case Op::only: {
+    const Reg &c = run.regs[size_t(in.a)], &x = run.regs[size_t(in.b)];
+    for (int l = 0; l < n; ++l) {
+      const uint8_t cs = partial(in.a) ? c.s[l] : 0, xs = partial(in.b) ? x.s[l] : 0;
+      d.r[l] = x.r[l];
+      d.i[l] = x.i[l];
+      if (cs == uint8_t(State::absent) || (!cs && !c.i[l]))
+        d.s[l] = uint8_t(State::absent);
+      else
+        d.s[l] = cs && !xs ? cs : xs;
     }
-    default: break;
+    return;
+  }
+  case Op::or_else: {
+    const Reg &x = run.regs[size_t(in.a)], &y = run.regs[size_t(in.b)];
+    for (int l = 0; l < n; ++l) {
+      const bool gone = partial(in.a) && x.s[l] == uint8_t(State::absent);
+      const Reg& v = gone ? y : x;
+      d.r[l] = v.r[l];
+      d.i[l] = v.i[l];
+      d.s[l] = partial(gone ? in.b : in.a) ? v.s[l] : uint8_t(State::present);
+    }
+    return;
+  }
+  default: break;
   }
   const int second = in.b >= 0 ? in.b : in.a;
   const Reg &a = run.regs[size_t(in.a)], &b = run.regs[size_t(second)];
@@ -305,7 +322,7 @@ void Tape::evaluate(Run& run, const Instr& in) const {
   const bool flags[] = {partial(in.a), partial(second)};
   merge_states(operands, flags, 2, d, n);
   if (in.op != Op::both && in.op != Op::either) return;
-  for (int l = 0; l < n; ++l)  // a decided side beats a fault: guards commute
+  for (int l = 0; l < n; ++l) // a decided side beats a fault: guards commute
     if (d.s[l] == uint8_t(State::fault))
       for (int x = 0; x < 2; ++x) {
         const uint8_t s = flags[x] ? operands[x]->s[l] : 0;
@@ -316,4 +333,4 @@ void Tape::evaluate(Run& run, const Instr& in) const {
       }
 }
 
-}  // namespace tang::eval
+} // namespace tang::eval

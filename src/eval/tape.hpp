@@ -8,10 +8,11 @@
 namespace tang::eval {
 
 inline constexpr int lanes = 64;
+
 struct Reg {
   double r[lanes];
   int64_t i[lanes];
-  uint8_t s[lanes];  // State; meaningful only when the tape says that the register may be partial
+  uint8_t s[lanes]; // State; meaningful only when the tape says that the register may be partial
 };
 
 // Where a node's reads come from, bound to the arrays of this run.
@@ -21,52 +22,63 @@ struct Source {
 };
 
 class Tape {
- public:
+public:
   // Registers for the terms of `roots` in `comp`; reads and guards are part of the tape.
   Tape(const ir::Graph& g, const ir::Comp& comp, const std::vector<ir::Id>& roots, bool with_domain);
 
   // A run over blocks: set the point coordinates of `count` lanes, then evaluate at fold coordinates.
   struct Run {
     const Tape& tape;
-    std::vector<Source> sources;  // one an arg
+    std::vector<Source> sources; // one an arg
     std::vector<Reg> regs;
-    std::vector<std::vector<int64_t>> coords;  // [axis][lane]; fold axes hold one value
-    std::vector<int64_t> fold_at;              // by fold axis
-    std::vector<std::vector<int64_t>> base;    // [form][lane]: the part of each form that the points fix
-    std::vector<std::vector<int64_t>> flat;    // [arg][lane]: the same of the address, for reads that are in range
+    std::vector<std::vector<int64_t>> coords; // [axis][lane]; fold axes hold one value
+    std::vector<int64_t> fold_at;             // by fold axis
+    std::vector<std::vector<int64_t>> base;   // [form][lane]: the part of each form that the points fix
+    std::vector<std::vector<int64_t>>
+        flat; // [arg][lane]: the same of the address, for reads that are in range
     int count = 0;
+
     bool proven_in_range(size_t arg) const { return in_range[arg]; }
+
     std::vector<char> in_range;
     Run(const Tape& t, std::vector<Source> sources);
-    void set_points();   // after `coords` and `count` changed
+    void set_points(); // after `coords` and `count` changed
     // At fold_at: first whether the points live, then the bodies.
-    bool evaluate_domain();  // any lane alive?
-    void evaluate();         // the rest
+    bool evaluate_domain(); // any lane alive?
+    void evaluate();        // the rest
+
     const Reg& root(size_t k) const { return regs[size_t(tape.roots_[k])]; }
+
     bool partial(size_t root) const { return may_be_partial[size_t(tape.roots_[root])]; }
-    const Reg& live() const { return regs[size_t(tape.domain_)]; }  // boolean: the node's domain holds
+
+    const Reg& live() const { return regs[size_t(tape.domain_)]; } // boolean: the node's domain holds
+
     std::vector<char> may_be_partial;
   };
 
- private:
+private:
   struct FormCode {
     int64_t c = 0;
-    std::vector<std::pair<int, int64_t>> points, folds;  // (axis, k); folds relative to the first fold axis
-    std::vector<std::pair<int, int64_t>> regs;           // (register of an index read, k)
+    std::vector<std::pair<int, int64_t>> points, folds; // (axis, k); folds relative to the first fold axis
+    std::vector<std::pair<int, int64_t>> regs;          // (register of an index read, k)
   };
+
   struct Instr {
     expr::Op op;
     Type in, out;
     int dst, a = -1, b = -1, c = -1;
     double r = 0;
     int64_t whole = 0;
-    std::vector<int> forms;                 // arg: one a dimension
-    std::vector<std::vector<int>> pieces;   // holds: forms of each conjunction
+    std::vector<int> forms;               // arg: one a dimension
+    std::vector<std::vector<int>> pieces; // holds: forms of each conjunction
   };
+
   int form(const ir::Form& f);
   int read(int arg);
   int guard(const ir::Domain& d);
+
   int reg() { return registers_++; }
+
   void evaluate(Run& run, const Instr& in) const;
 
   const ir::Graph& g_;
@@ -76,9 +88,9 @@ class Tape {
   std::vector<int> read_reg_;
   std::vector<int> roots_;
   int domain_ = -1;
-  size_t domain_end_ = 0;  // instructions that the domain needs
+  size_t domain_end_ = 0; // instructions that the domain needs
   int registers_ = 0;
   friend struct Run;
 };
 
-}  // namespace tang::eval
+} // namespace tang::eval

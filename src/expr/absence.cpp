@@ -16,6 +16,7 @@ namespace {
 struct Splitter {
   Pool& p;
   std::unordered_map<Id, Present> memo = {};
+
   Present operator()(Id id) {
     if (!p[id].arity()) return {yes(p), id};
     if (auto it = memo.find(id); it != memo.end()) return it->second;
@@ -23,6 +24,7 @@ struct Splitter {
     memo.insert_or_assign(id, out);
     return out;
   }
+
   Present split(const Term t) {
     std::vector<Present> a;
     for (int k = 0; k < t.arity(); ++k) a.push_back((*this)(t.args[size_t(k)]));
@@ -48,6 +50,7 @@ struct Splitter {
     return {when, p.make(t.op, v)};
   }
 };
+
 void collect(const Pool& p, Id id, std::vector<Id>& out) {
   if (p[id].op == Op::both) {
     collect(p, p[id].args[0], out);
@@ -56,9 +59,10 @@ void collect(const Pool& p, Id id, std::vector<Id>& out) {
     out.push_back(id);
   }
 }
-}  // namespace
+} // namespace
 
 Present present(Pool& p, Id id) { return Splitter{p}(id); }
+
 std::vector<Id> conjuncts(const Pool& p, Id id) {
   std::vector<Id> out;
   collect(p, id, out);
@@ -66,10 +70,11 @@ std::vector<Id> conjuncts(const Pool& p, Id id) {
   out.erase(std::unique(out.begin(), out.end()), out.end());
   return out;
 }
+
 Id conjunction(Pool& p, const std::vector<Id>& parts) {
   Id out = yes(p);
   for (Id x : parts) out = both(p, out, x);
   return out;
 }
 
-}  // namespace tang::expr
+} // namespace tang::expr

@@ -4,9 +4,11 @@
 
 namespace tang::expr {
 
-std::vector<Case> orders(const std::vector<Id>& terms, const std::vector<Id>& landmarks, bool bottom, bool top) {
+std::vector<Case> orders(const std::vector<Id>& terms, const std::vector<Id>& landmarks, bool bottom,
+                         bool top) {
   std::vector<Case> out;
-  const int n = int(terms.size()), m = int(landmarks.size()), step = n + 1;  // landmark k has rank (k + 1) * step
+  const int n = int(terms.size()), m = int(landmarks.size()),
+            step = n + 1; // landmark k has rank (k + 1) * step
   std::vector<int> rank(terms.size(), 0);
   auto add = [&] {
     Case c;
@@ -32,6 +34,7 @@ std::vector<Case> orders(const std::vector<Id>& terms, const std::vector<Id>& la
   go(0);
   return out;
 }
+
 std::vector<Case> joined(const std::vector<Case>& a, const std::vector<Case>& b) {
   std::vector<Case> out;
   for (auto& x : a)
@@ -51,7 +54,7 @@ std::optional<Id> undecided(const Pool& p, Id id) {
     if (p[x].op == Op::select) return p[x].args[0];
   return {};
 }
-}  // namespace
+} // namespace
 
 bool equal_in(Pool& p, Id a, Id b, const Case& c, int depth) {
   const Id x = simplify(p, substitute(p, a, c.replace), c.facts);
@@ -67,8 +70,9 @@ bool equal_in(Pool& p, Id a, Id b, const Case& c, int depth) {
   }
   return true;
 }
+
 bool equal_in(Pool& p, Id a, Id b, const std::vector<Case>& cases) {
   return std::all_of(cases.begin(), cases.end(), [&](const Case& c) { return equal_in(p, a, b, c); });
 }
 
-}  // namespace tang::expr
+} // namespace tang::expr

@@ -1,4 +1,5 @@
-// Proof by order cases: rank variables among the literals they are compared with, substitute equals, compare normal forms.
+// Proof by order cases: rank variables among the literals they are compared with, substitute equals, compare
+// normal forms.
 #pragma once
 #include "tang/expr/simplify.hpp"
 
@@ -9,8 +10,9 @@ struct Case {
   std::map<Id, Id> replace;
   Facts facts;
 };
-// Every weak order of `terms` among the sorted literal `landmarks`; an end of the order may be closed by its landmark
-// (the identity law makes the identity an end). 4 to 8 cases a variable, no search.
+
+// Every weak order of `terms` among the sorted literal `landmarks`; an end of the order may be closed by its
+// landmark (the identity law makes the identity an end). 4 to 8 cases a variable, no search.
 std::vector<Case> orders(const std::vector<Id>& terms, const std::vector<Id>& landmarks, bool bottom_closed,
                          bool top_closed);
 // Each case of one with each case of the other.
@@ -20,4 +22,4 @@ std::vector<Case> joined(const std::vector<Case>& a, const std::vector<Case>& b)
 bool equal_in(Pool& p, Id a, Id b, const Case& c, int depth = 4);
 bool equal_in(Pool& p, Id a, Id b, const std::vector<Case>& cases);
 
-}  // namespace tang::expr
+} // namespace tang::expr

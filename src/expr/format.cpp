@@ -7,28 +7,38 @@ namespace tang::expr {
 
 namespace {
 constexpr FormatRow formats[] = {
-    {Format::f64, "f64", Type::real, 64, 52, 11},   {Format::f32, "f32", Type::real, 32, 23, 8},
-    {Format::f16, "f16", Type::real, 16, 10, 5},    {Format::bf16, "bf16", Type::real, 16, 7, 8},
-    {Format::tf32, "tf32", Type::real, 32, 10, 8},  {Format::e4m3, "e4m3", Type::real, 8, 3, 4},
-    {Format::e5m2, "e5m2", Type::real, 8, 2, 5},    {Format::i64, "i64", Type::index, 64},
-    {Format::i32, "i32", Type::index, 32},          {Format::i16, "i16", Type::index, 16},
-    {Format::i8, "i8", Type::index, 8},             {Format::u32, "u32", Type::bits, 32},
-    {Format::u16, "u16", Type::bits, 16},           {Format::u8, "u8", Type::bits, 8},
+    {Format::f64, "f64", Type::real, 64, 52, 11},
+    {Format::f32, "f32", Type::real, 32, 23, 8},
+    {Format::f16, "f16", Type::real, 16, 10, 5},
+    {Format::bf16, "bf16", Type::real, 16, 7, 8},
+    {Format::tf32, "tf32", Type::real, 32, 10, 8},
+    {Format::e4m3, "e4m3", Type::real, 8, 3, 4},
+    {Format::e5m2, "e5m2", Type::real, 8, 2, 5},
+    {Format::i64, "i64", Type::index, 64},
+    {Format::i32, "i32", Type::index, 32},
+    {Format::i16, "i16", Type::index, 16},
+    {Format::i8, "i8", Type::index, 8},
+    {Format::u32, "u32", Type::bits, 32},
+    {Format::u16, "u16", Type::bits, 16},
+    {Format::u8, "u8", Type::bits, 8},
     {Format::boolean, "bool", Type::boolean, 8},
 };
 static_assert(sizeof formats / sizeof *formats == size_t(Format::count_));
-}  // namespace
+} // namespace
 
 const FormatRow& row(Format f) { return formats[size_t(f)]; }
+
 Format format_named(const std::string& name) {
   for (auto& r : formats)
     if (name == r.name) return r.format;
   return Format::count_;
 }
+
 Format default_format(Type t) {
   static constexpr Format of[] = {Format::f32, Format::i32, Format::u32, Format::boolean};
   return of[size_t(t)];
 }
+
 double rounded(double v, Format f) {
   if (f == Format::f64 || row(f).type != Type::real || v == 0 || !std::isfinite(v)) return v;
   if (f == Format::f32) return double(float(v));
@@ -39,10 +49,11 @@ double rounded(double v, Format f) {
   int e;
   std::frexp(v, &e);
   const int quantum = (e - 1 < least ? least : e - 1) - r.mantissa;
-  const double out = std::ldexp(std::nearbyint(std::ldexp(v, -quantum)), quantum);  // nearest even: the default mode
+  const double out =
+      std::ldexp(std::nearbyint(std::ldexp(v, -quantum)), quantum); // nearest even: the default mode
   if (std::fabs(out) <= largest) return out;
   if (f == Format::e4m3) return std::numeric_limits<double>::quiet_NaN();
   return std::copysign(std::numeric_limits<double>::infinity(), v);
 }
 
-}  // namespace tang::expr
+} // namespace tang::expr

@@ -58,6 +58,7 @@ int64_t shifted(int64_t a, int64_t n, bool left, Type type) {
   if (left) return int64_t(uint64_t(a) << n);
   return type == Type::index ? a >> n : int64_t(uint64_t(a) >> n);
 }
+
 // Saturates, so that no input makes the conversion undefined; NaN gives 0.
 int64_t truncated(double r) {
   if (std::isnan(r)) return 0;
@@ -65,76 +66,84 @@ int64_t truncated(double r) {
   if (r <= -9223372036854775808.0) return INT64_MIN;
   return int64_t(r);
 }
+
 Value compute_real(Op op, double a, double b) {
   switch (op) {
-    case Op::add: return real(a + b);
-    case Op::mul: return real(a * b);
-    case Op::neg: return real(-a);
-    case Op::recip: return real(1 / a);
-    case Op::sqrt: return real(std::sqrt(a));
-    case Op::sin: return real(std::sin(a));
-    case Op::atan2: return real(std::atan2(a, b));
-    case Op::exp2: return real(std::exp2(a));
-    case Op::log2: return real(std::log2(a));
-    case Op::floor: return real(std::floor(a));
-    case Op::max: return real(max_real(a, b));
-    case Op::min: return real(min_real(a, b));
-    case Op::is_nan: return truth(std::isnan(a));
-    case Op::ratio: return real(b == 0 ? 0 : a / b);
-    case Op::less: return truth(a < b);
-    case Op::equal: return truth(a == b);
-    case Op::to_real: return real(a);
-    case Op::to_index: return whole(truncated(a));
-    case Op::to_bits: return bits(truncated(a));
-    default: bug(__FILE__, __LINE__, std::string("no real meaning for ") + row(op).name);
+  case Op::add: return real(a + b);
+  case Op::mul: return real(a * b);
+  case Op::neg: return real(-a);
+  case Op::recip: return real(1 / a);
+  case Op::sqrt: return real(std::sqrt(a));
+  case Op::sin: return real(std::sin(a));
+  case Op::atan2: return real(std::atan2(a, b));
+  case Op::exp2: return real(std::exp2(a));
+  case Op::log2: return real(std::log2(a));
+  case Op::floor: return real(std::floor(a));
+  case Op::max: return real(max_real(a, b));
+  case Op::min: return real(min_real(a, b));
+  case Op::is_nan: return truth(std::isnan(a));
+  case Op::ratio: return real(b == 0 ? 0 : a / b);
+  case Op::less: return truth(a < b);
+  case Op::equal: return truth(a == b);
+  case Op::to_real: return real(a);
+  case Op::to_index: return whole(truncated(a));
+  case Op::to_bits: return bits(truncated(a));
+  default: bug(__FILE__, __LINE__, std::string("no real meaning for ") + row(op).name);
   }
 }
+
 Value compute_whole(Op op, Type type, int64_t a, int64_t b) {
   auto same = [&](int64_t i) { return Value{type, State::present, 0, i}; };
   switch (op) {
-    case Op::add: return same(int64_t(uint64_t(a) + uint64_t(b)));
-    case Op::mul: return same(int64_t(uint64_t(a) * uint64_t(b)));
-    case Op::neg: return same(int64_t(-uint64_t(a)));
-    case Op::max: return same(a > b ? a : b);
-    case Op::min: return same(a < b ? a : b);
-    case Op::less: return truth(a < b);
-    case Op::equal: return truth(a == b);
-    case Op::both: return truth(a && b);
-    case Op::either: return truth(a || b);
-    case Op::flip: return truth(!a);
-    case Op::div: return same(b > 0 ? floor_div(a, b) : 0);
-    case Op::mod: return same(b > 0 ? floor_mod(a, b) : 0);
-    case Op::bit_and: return same(a & b);
-    case Op::bit_or: return same(a | b);
-    case Op::bit_xor: return same(a ^ b);
-    case Op::shift_left: return same(shifted(a, b, true, type));
-    case Op::shift_right: return same(shifted(a, b, false, type));
-    case Op::to_real: return real(double(a));
-    case Op::to_index: return whole(a);
-    case Op::to_bits: return bits(a);
-    default: bug(__FILE__, __LINE__, std::string("no integer meaning for ") + row(op).name);
+  case Op::add: return same(int64_t(uint64_t(a) + uint64_t(b)));
+  case Op::mul: return same(int64_t(uint64_t(a) * uint64_t(b)));
+  case Op::neg: return same(int64_t(-uint64_t(a)));
+  case Op::max: return same(a > b ? a : b);
+  case Op::min: return same(a < b ? a : b);
+  case Op::less: return truth(a < b);
+  case Op::equal: return truth(a == b);
+  case Op::both: return truth(a && b);
+  case Op::either: return truth(a || b);
+  case Op::flip: return truth(!a);
+  case Op::div: return same(b > 0 ? floor_div(a, b) : 0);
+  case Op::mod: return same(b > 0 ? floor_mod(a, b) : 0);
+  case Op::bit_and: return same(a & b);
+  case Op::bit_or: return same(a | b);
+  case Op::bit_xor: return same(a ^ b);
+  case Op::shift_left: return same(shifted(a, b, true, type));
+  case Op::shift_right: return same(shifted(a, b, false, type));
+  case Op::to_real: return real(double(a));
+  case Op::to_index: return whole(a);
+  case Op::to_bits: return bits(a);
+  default: bug(__FILE__, __LINE__, std::string("no integer meaning for ") + row(op).name);
   }
 }
-}  // namespace
+} // namespace
 
 const char* name(Type t) {
   static constexpr const char* names[] = {"real", "index", "bits", "bool"};
   return names[size_t(t)];
 }
+
 const OpRow& row(Op op) { return operations[size_t(op)]; }
+
 Op op_named(const char* name) {
   for (auto& r : operations)
     if (!std::strcmp(r.name, name)) return r.op;
   return Op::count_;
 }
+
 double max_real(double a, double b) { return std::isnan(a) ? a : std::isnan(b) ? b : a < b ? b : a; }
+
 double min_real(double a, double b) { return std::isnan(a) ? a : std::isnan(b) ? b : b < a ? b : a; }
+
 bool identical(const Value& a, const Value& b) {
-  return a.type == b.type && a.state == b.state && (bits_of(a.r) == bits_of(b.r) || (std::isnan(a.r) && std::isnan(b.r))) &&
-         a.i == b.i;
+  return a.type == b.type && a.state == b.state &&
+         (bits_of(a.r) == bits_of(b.r) || (std::isnan(a.r) && std::isnan(b.r))) && a.i == b.i;
 }
+
 Value compute(Op op, const Value& a, const Value& b) {
   return a.type == Type::real ? compute_real(op, a.r, b.r) : compute_whole(op, a.type, a.i, b.i);
 }
 
-}  // namespace tang::expr
+} // namespace tang::expr

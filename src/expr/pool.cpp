@@ -16,7 +16,8 @@ Id Pool::intern(Term t) {
   auto [from, to] = ids_.equal_range(h);
   for (auto it = from; it != to; ++it) {
     const Term& o = terms_[it->second];
-    if (o.op == t.op && o.type == t.type && o.args == t.args && bits_of(o.r) == bits_of(t.r) && o.whole == t.whole)
+    if (o.op == t.op && o.type == t.type && o.args == t.args && bits_of(o.r) == bits_of(t.r) &&
+        o.whole == t.whole)
       return it->second;
   }
   terms_.push_back(t);
@@ -24,12 +25,16 @@ Id Pool::intern(Term t) {
   ids_.emplace(h, id);
   return id;
 }
+
 Id Pool::literal(const Value& v) {
-  return intern({Op::literal, v.type, {}, v.type == Type::real ? v.r : 0.0, v.type == Type::real ? 0 : v.i, 0});
+  return intern(
+      {Op::literal, v.type, {}, v.type == Type::real ? v.r : 0.0, v.type == Type::real ? 0 : v.i, 0});
 }
+
 Id Pool::number(double v, Type type) {
   return literal(type == Type::real ? real(v) : Value{type, State::present, 0, int64_t(v)});
 }
+
 Id Pool::leaf(Op op, Type type, int64_t number) { return intern({op, type, {}, 0, number, 0}); }
 
 namespace {
@@ -40,7 +45,8 @@ void check_operands(const Pool& p, Op op, const std::vector<Id>& a) {
   auto fail = [&](const std::string& why) {
     std::vector<Note> facts;
     for (Id x : a) facts.push_back({std::string(name(p[x].type)) + "  " + p.print(x), {}});
-    throw Error({}, std::string("`") + r.name + "` " + why, facts, "convert one operand: real(..), index(..) or bits(..)");
+    throw Error({}, std::string("`") + r.name + "` " + why, facts,
+                "convert one operand: real(..), index(..) or bits(..)");
   };
   const bool integer = type(0) == Type::index || type(0) == Type::bits;
   if (r.takes == Takes::real && type(0) != Type::real) fail("takes reals");
@@ -51,31 +57,34 @@ void check_operands(const Pool& p, Op op, const std::vector<Id>& a) {
   const size_t from = r.takes == Takes::guarded ? 1 : 0;
   const bool shift = op == Op::shift_left || op == Op::shift_right;
   for (size_t k = from + 1; k < a.size(); ++k)
-    if (type(k) != type(from) && !(shift && (type(k) == Type::index || type(k) == Type::bits))) fail("mixes types");
+    if (type(k) != type(from) && !(shift && (type(k) == Type::index || type(k) == Type::bits)))
+      fail("mixes types");
 }
-}  // namespace
+} // namespace
 
 Id Pool::make(Op op, const std::vector<Id>& a) {
   check_operands(*this, op, a);
   Type type = terms_[a[0]].type;
   switch (row(op).gives) {
-    case Gives::real: type = Type::real; break;
-    case Gives::index: type = Type::index; break;
-    case Gives::bits: type = Type::bits; break;
-    case Gives::boolean: type = Type::boolean; break;
-    case Gives::second: type = terms_[a[1]].type; break;
-    default: break;
+  case Gives::real: type = Type::real; break;
+  case Gives::index: type = Type::index; break;
+  case Gives::bits: type = Type::bits; break;
+  case Gives::boolean: type = Type::boolean; break;
+  case Gives::second: type = terms_[a[1]].type; break;
+  default: break;
   }
   Term t{op, type, {}, 0, 0, 0};
   std::copy(a.begin(), a.end(), t.args.begin());
   return intern(t);
 }
+
 bool Pool::before(Id a, Id b) const {
   if (a == b) return false;
   const Term &x = terms_[a], &y = terms_[b];
   if (x.hash != y.hash) return x.hash < y.hash;
   return a < b;
 }
+
 std::string Pool::print(Id id) const {
   const Term& t = terms_[id];
   if (t.op == Op::literal) {
@@ -103,17 +112,19 @@ Id substitute_memo(Pool& p, Id id, const std::map<Id, Id>& to, std::unordered_ma
   }
   return memo[id] = changed ? p.make(t.op, a) : id;
 }
+
 void walk(const Pool& p, Id id, std::unordered_set<Id>& seen, std::vector<Id>& out) {
   if (!seen.insert(id).second) return;
   for (int k = 0; k < p[id].arity(); ++k) walk(p, p[id].args[size_t(k)], seen, out);
   out.push_back(id);
 }
-}  // namespace
+} // namespace
 
 Id substitute(Pool& p, Id id, const std::map<Id, Id>& to) {
   std::unordered_map<Id, Id> memo;
   return to.empty() ? id : substitute_memo(p, id, to, memo);
 }
+
 Id transplant(const Pool& from, Id id, Pool& to, const std::function<Id(const Term&)>& leaf) {
   std::unordered_map<Id, Id> done;
   for (Id x : schedule(from, {id})) {
@@ -130,16 +141,19 @@ Id transplant(const Pool& from, Id id, Pool& to, const std::function<Id(const Te
   }
   return done.at(id);
 }
+
 std::vector<Id> schedule(const Pool& p, const std::vector<Id>& roots) {
   std::unordered_set<Id> seen;
   std::vector<Id> out;
   for (Id r : roots) walk(p, r, seen, out);
   return out;
 }
+
 void subterms(const Pool& p, Id id, Op op, std::set<Id>& out) {
   for (Id x : schedule(p, {id}))
     if (p[x].op == op) out.insert(x);
 }
+
 std::set<Id> subterms(const Pool& p, Id id, Op op) {
   std::set<Id> out;
   subterms(p, id, op, out);
@@ -163,10 +177,11 @@ Value evaluate(const Pool& p, Id id, const Leaf& leaf) {
   const Value b = t.arity() > 1 ? at(1) : a;
   const State worst =
       a.state == State::absent || b.state == State::absent ? State::absent : std::max(a.state, b.state);
-  if (worst == State::fault && (t.op == Op::both || t.op == Op::either))  // a decided side beats a fault: guards commute
+  if (worst == State::fault &&
+      (t.op == Op::both || t.op == Op::either)) // a decided side beats a fault: guards commute
     for (const Value& v : {a, b})
       if (v.state == State::present && bool(v.i) == (t.op == Op::either)) return truth(v.i);
   return worst != State::present ? as(worst) : compute(t.op, a, b);
 }
 
-}  // namespace tang::expr
+} // namespace tang::expr

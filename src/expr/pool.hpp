@@ -13,24 +13,29 @@
 namespace tang::expr {
 
 using Id = uint32_t;
+
 struct Term {
   Op op{};
   Type type{};
   std::array<Id, 3> args{};
-  double r = 0;       // literal of type real, bit-exact
-  int64_t whole = 0;  // literal of another type, or which leaf
-  uint64_t hash = 0;  // structural: of the leaves' numbers, never of ids
+  double r = 0;      // literal of type real, bit-exact
+  int64_t whole = 0; // literal of another type, or which leaf
+  uint64_t hash = 0; // structural: of the leaves' numbers, never of ids
+
   int arity() const { return expr::arity(op); }
 };
 
 class Pool {
- public:
+public:
   const Term& operator[](Id id) const { return terms_[id]; }
+
   size_t size() const { return terms_.size(); }
 
   Id literal(const Value& v);
+
   Id literal(double r) { return literal(real(r)); }
-  Id number(double v, Type type);  // the literal `v` in that type
+
+  Id number(double v, Type type); // the literal `v` in that type
   Id leaf(Op op, Type type, int64_t number);
   // Checks arity and operand types against the op table; a mismatch is an Error that names both.
   Id make(Op op, const std::vector<Id>& operands);
@@ -39,7 +44,7 @@ class Pool {
   bool before(Id a, Id b) const;
   std::string print(Id id) const;
 
- private:
+private:
   Id intern(Term t);
   std::vector<Term> terms_;
   std::unordered_multimap<uint64_t, Id> ids_;
@@ -59,4 +64,4 @@ std::vector<Id> schedule(const Pool& p, const std::vector<Id>& roots);
 using Leaf = std::function<Value(const Term&)>;
 Value evaluate(const Pool& p, Id id, const Leaf& leaf);
 
-}  // namespace tang::expr
+} // namespace tang::expr

@@ -11,26 +11,31 @@ namespace tang::expr {
 namespace {
 
 constexpr double inf = std::numeric_limits<double>::infinity();
-constexpr size_t most_terms = 64;  // a product that would expand further stays as written
+constexpr size_t most_terms = 64; // a product that would expand further stays as written
 
 class Simplifier {
- public:
+public:
   Simplifier(Pool& p, const Facts& facts, bool exact)
       : p_(p), facts_(facts), exact_(exact), order_{&p}, rank_(facts.rank) {}
+
   Id operator()(Id id) {
     if (auto it = memo_.find(id); it != memo_.end()) return it->second;
     const Id out = simplify(id);
     return memo_[id] = memo_[out] = out;
   }
 
- private:
+private:
   struct Order {
     const Pool* p;
+
     bool operator()(Id a, Id b) const { return p->before(a, b); }
   };
-  using Product = std::map<Id, int, Order>;  // atom -> exponent
+
+  using Product = std::map<Id, int, Order>; // atom -> exponent
+
   struct ProductOrder {
     Order order;
+
     bool operator()(const Product& a, const Product& b) const {
       auto less = [&](const auto& x, const auto& y) {
         return x.first != y.first ? order(x.first, y.first) : x.second < y.second;
@@ -38,6 +43,7 @@ class Simplifier {
       return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end(), less);
     }
   };
+
   using Poly = std::map<Product, double, ProductOrder>;
 
   Pool& p_;
@@ -48,25 +54,31 @@ class Simplifier {
   std::unordered_map<Id, Id> memo_;
 
   Product one() const { return Product(order_); }
+
   Product power(Id atom, int k) const {
     Product q(order_);
     q[atom] = k;
     return q;
   }
+
   Poly poly_of(Product q, double c) const {
     Poly out(ProductOrder{order_});
     if (c != 0) out.emplace(std::move(q), c);
     return out;
   }
+
   Poly constant(double c) const { return poly_of(one(), c); }
+
   bool boolean(Id id, bool b) const {
     return p_[id].op == Op::literal && p_[id].type == Type::boolean && bool(p_[id].whole) == b;
   }
+
   // +-inf or NaN constant term, else 0.
   double unbounded(const Poly& a) const {
     auto it = a.find(one());
     return it != a.end() && !std::isfinite(it->second) ? it->second : 0;
   }
+
   static bool is_unbounded(double u) { return u != 0 || std::isnan(u); }
 
   Poly plus(Poly a, const Poly& b) const {
@@ -74,18 +86,19 @@ class Simplifier {
       auto [it, fresh] = a.emplace(m, c);
       if (!fresh && (it->second += c) == 0) a.erase(it);
     }
-    if (const double u = unbounded(a); is_unbounded(u)) return constant(u);  // -inf + e = -inf unless NaN
+    if (const double u = unbounded(a); is_unbounded(u)) return constant(u); // -inf + e = -inf unless NaN
     return a;
   }
+
   Poly times(const Poly& a, const Poly& b, Type type) {
-    if (a.empty() || b.empty()) return constant(0);  // 0 * e = 0 unless NaN
+    if (a.empty() || b.empty()) return constant(0); // 0 * e = 0 unless NaN
     for (auto* x : {&a, &b}) {
       const double u = unbounded(*x);
       if (!is_unbounded(u)) continue;
       const Id other = build(x == &a ? b : a, type);
       if (p_[other].op == Op::literal) return constant(u * p_[other].r);
       if (positive(p_, other)) return constant(u);
-      return poly_of(power(p_.make(Op::mul, {p_.literal(u), other}), 1), 1);  // its sign is unknown: opaque
+      return poly_of(power(p_.make(Op::mul, {p_.literal(u), other}), 1), 1); // its sign is unknown: opaque
     }
     if (a.size() * b.size() > most_terms)
       return poly_of(power(p_.make(Op::mul, {build(a, type), build(b, type)}), 1), 1);
@@ -94,6 +107,7 @@ class Simplifier {
       for (auto& [n, d] : b) out = plus(out, joined(m, n, c * d, type));
     return out;
   }
+
   // One product of two monomials; exp2 a * exp2 b = exp2 (a + b).
   Poly joined(const Product& m, const Product& n, double scale, Type type) {
     Product q = m;
@@ -119,14 +133,18 @@ class Simplifier {
     }
     return poly_of(std::move(q), scale);
   }
+
   bool has_inverse_exponential(const Product& q) const {
-    return std::any_of(q.begin(), q.end(), [&](auto& f) { return p_[f.first].op == Op::exp2 && f.second < 0; });
+    return std::any_of(q.begin(), q.end(),
+                       [&](auto& f) { return p_[f.first].op == Op::exp2 && f.second < 0; });
   }
+
   Id exponential(const Poly& a) {
     if (a.empty()) return p_.literal(1.0);
-    if (const double u = unbounded(a); is_unbounded(u)) return p_.literal(std::exp2(u));  // exp2(-inf) = 0
+    if (const double u = unbounded(a); is_unbounded(u)) return p_.literal(std::exp2(u)); // exp2(-inf) = 0
     return p_.make(Op::exp2, {build(a, Type::real)});
   }
+
   Poly reciprocal(const Poly& b) {
     if (b.size() == 1 && !is_unbounded(unbounded(b))) {
       Product q(order_);
@@ -139,9 +157,11 @@ class Simplifier {
     if (p_[whole].op == Op::literal) return constant(1 / p_[whole].r);
     return poly_of(power(whole, -1), 1);
   }
+
   static bool is_sum(Op op, Type type) {
     return op == Op::add || op == Op::mul || op == Op::neg || (op == Op::recip && type == Type::real);
   }
+
   Poly poly(Id id) {
     const Term t = p_[id];
     if (t.op == Op::literal) return constant(t.type == Type::real ? t.r : double(t.whole));
@@ -154,6 +174,7 @@ class Simplifier {
     if ((s.op == Op::literal || is_sum(s.op, s.type)) && atom != id) return poly(atom);
     return poly_of(power(atom, 1), 1);
   }
+
   Id build(const Poly& a, Type type) {
     std::optional<Id> sum;
     for (auto& [m, c] : a) {
@@ -172,7 +193,8 @@ class Simplifier {
   // Integer polynomials beyond 2^53 would lose bits in a double; those stay as written.
   bool fits(Id id) const {
     for (Id x : schedule(p_, {id}))
-      if (p_[x].op == Op::literal && p_[x].type != Type::real && std::llabs(p_[x].whole) > (int64_t(1) << 24)) return false;
+      if (p_[x].op == Op::literal && p_[x].type != Type::real && std::llabs(p_[x].whole) > (int64_t(1) << 24))
+        return false;
     return true;
   }
 
@@ -225,8 +247,8 @@ class Simplifier {
     if (t.op == Op::max || t.op == Op::min) return extreme(t.op, id);
     if (t.op == Op::exp2 && !exact_) return exponential(poly(t.args[0]));
     // A comparison looks at a NaN and answers something else: below it only exact steps are refinements.
-    const bool looks =
-        (t.op == Op::less || t.op == Op::equal || t.op == Op::is_nan) && p_[t.args[0]].type == Type::real && !exact_;
+    const bool looks = (t.op == Op::less || t.op == Op::equal || t.op == Op::is_nan) &&
+                       p_[t.args[0]].type == Type::real && !exact_;
     std::vector<Id> a;
     if (looks) {
       Simplifier below(p_, facts_, true);
@@ -238,6 +260,7 @@ class Simplifier {
     if (auto it = facts_.truth.find(out); it != facts_.truth.end()) return p_.literal(truth(it->second));
     return out;
   }
+
   Id folded(const Term& t, std::vector<Id>& a) {
     auto constant_at = [&](size_t k) { return p_[a[k]].op == Op::literal; };
     auto value = [&](size_t k) { return Value{p_[a[k]].type, State::present, p_[a[k]].r, p_[a[k]].whole}; };
@@ -245,42 +268,44 @@ class Simplifier {
     if (strict && constant_at(0) && (t.arity() < 2 || constant_at(1)))
       return p_.literal(compute(t.op, value(0), value(size_t(t.arity() - 1))));
     switch (t.op) {
-      case Op::log2:
-        if (p_[a[0]].op == Op::exp2 && !exact_) return p_[a[0]].args[0];
-        break;
-      case Op::less:
-      case Op::equal: return compared(t.op, a);
-      case Op::both:
-      case Op::either: {
-        const bool absorbs = t.op == Op::either;  // true absorbs in `or`, false in `and`
-        if (boolean(a[0], absorbs) || boolean(a[1], absorbs)) return p_.literal(truth(absorbs));
-        if (boolean(a[0], !absorbs) || a[0] == a[1]) return a[1];
-        if (boolean(a[1], !absorbs)) return a[0];
-        if (p_.before(a[1], a[0])) std::swap(a[0], a[1]);
-        break;
-      }
-      case Op::flip:
-        if (p_[a[0]].op == Op::flip) return p_[a[0]].args[0];
-        break;
-      case Op::ratio:
-        if (constant_at(0) && p_[a[0]].r == 0 && !exact_) return a[0];
-        if (constant_at(1) && p_[a[1]].r != 0 && !exact_)
-          return (*this)(p_.make(Op::mul, {a[0], p_.literal(1 / p_[a[1]].r)}));
-        break;
-      case Op::select:
-        if (constant_at(0)) return a[p_[a[0]].whole ? 1 : 2];
-        if (a[1] == a[2]) return a[1];
-        break;
-      case Op::only:
-        if (boolean(a[0], true)) return a[1];
-        break;
-      default: break;
+    case Op::log2:
+      if (p_[a[0]].op == Op::exp2 && !exact_) return p_[a[0]].args[0];
+      break;
+    case Op::less:
+    case Op::equal: return compared(t.op, a);
+    case Op::both:
+    case Op::either: {
+      const bool absorbs = t.op == Op::either; // true absorbs in `or`, false in `and`
+      if (boolean(a[0], absorbs) || boolean(a[1], absorbs)) return p_.literal(truth(absorbs));
+      if (boolean(a[0], !absorbs) || a[0] == a[1]) return a[1];
+      if (boolean(a[1], !absorbs)) return a[0];
+      if (p_.before(a[1], a[0])) std::swap(a[0], a[1]);
+      break;
+    }
+    case Op::flip:
+      if (p_[a[0]].op == Op::flip) return p_[a[0]].args[0];
+      break;
+    case Op::ratio:
+      if (constant_at(0) && p_[a[0]].r == 0 && !exact_) return a[0];
+      if (constant_at(1) && p_[a[1]].r != 0 && !exact_)
+        return (*this)(p_.make(Op::mul, {a[0], p_.literal(1 / p_[a[1]].r)}));
+      break;
+    case Op::select:
+      if (constant_at(0)) return a[p_[a[0]].whole ? 1 : 2];
+      if (a[1] == a[2]) return a[1];
+      break;
+    case Op::only:
+      if (boolean(a[0], true)) return a[1];
+      break;
+    default: break;
     }
     return p_.make(t.op, a);
   }
+
   Id compared(Op op, std::vector<Id>& a) {
     const Term& u = p_[a[0]];
-    const bool number = u.type != Type::real || u.op == Op::literal || rank_.count(a[0]);  // x == x fails for a NaN
+    const bool number =
+        u.type != Type::real || u.op == Op::literal || rank_.count(a[0]); // x == x fails for a NaN
     if (a[0] == a[1] && (op == Op::less || number)) return p_.literal(truth(op == Op::equal));
     auto x = rank_.find(a[0]), y = rank_.find(a[1]);
     if (x != rank_.end() && y != rank_.end())
@@ -290,7 +315,7 @@ class Simplifier {
   }
 };
 
-}  // namespace
+} // namespace
 
 Id simplify(Pool& p, Id id, const Facts& facts, bool exact) { return Simplifier(p, facts, exact)(id); }
 
@@ -301,6 +326,7 @@ bool positive(const Pool& p, Id id) {
   if (t.op == Op::recip) return positive(p, t.args[0]);
   return t.op == Op::exp2;
 }
+
 bool finite(const Pool& p, Id id) {
   for (Id x : schedule(p, {id})) {
     const Term& t = p[x];
@@ -310,18 +336,21 @@ bool finite(const Pool& p, Id id) {
   }
   return true;
 }
+
 std::vector<Id> factors(const Pool& p, Id id) {
   if (p[id].op != Op::mul) return {id};
   std::vector<Id> out = factors(p, p[id].args[0]), right = factors(p, p[id].args[1]);
   out.insert(out.end(), right.begin(), right.end());
   return out;
 }
+
 Id product(Pool& p, const std::vector<Id>& f) {
   if (f.empty()) return p.literal(1.0);
   Id out = f[0];
   for (size_t k = 1; k < f.size(); ++k) out = p.make(Op::mul, {out, f[k]});
   return out;
 }
+
 std::vector<Id> addends(const Pool& p, Id id) {
   if (p[id].op != Op::add) return {id};
   std::vector<Id> out = addends(p, p[id].args[0]), right = addends(p, p[id].args[1]);
@@ -329,4 +358,4 @@ std::vector<Id> addends(const Pool& p, Id id) {
   return out;
 }
 
-}  // namespace tang::expr
+} // namespace tang::expr

@@ -20,10 +20,15 @@ struct Decision {
   const int n = int(m.size());
 
   Type type(int c) const { return m.identity[size_t(c)].type; }
+
   Id x(int c) { return p.leaf(Op::var, type(c), 2 * c); }
+
   Id y(int c) { return p.leaf(Op::var, type(c), 2 * c + 1); }
+
   Id z(int c) { return p.leaf(Op::var, type(c), 2 * (c + n)); }
+
   using Names = std::function<Id(int)>;
+
   Id rename(Id e, const Names& left, const Names& right) {
     std::map<Id, Id> to;
     for (int c = 0; c < n; ++c) {
@@ -32,11 +37,13 @@ struct Decision {
     }
     return expr::substitute(p, e, to);
   }
+
   bool reads_only(Id e, const std::set<int>& allowed) const {
     for (Id v : expr::subterms(p, e, Op::var))
       if (!allowed.count(int(p[v].whole / 2) % n)) return false;
     return true;
   }
+
   // The literals that component c's values are compared with, its identity among them, in ascending order.
   std::vector<Id> landmarks(int c) {
     const Value id = m.identity[size_t(c)];
@@ -50,17 +57,19 @@ struct Decision {
             if (l.op == Op::literal && l.type == id.type && against_var) all.insert(p[k].args[w]);
           }
     std::vector<Id> out(all.begin(), all.end());
-    std::sort(out.begin(), out.end(), [&](Id a, Id b) {
-      return id.type == Type::real ? p[a].r < p[b].r : p[a].whole < p[b].whole;
-    });
+    std::sort(out.begin(), out.end(),
+              [&](Id a, Id b) { return id.type == Type::real ? p[a].r < p[b].r : p[a].whole < p[b].whole; });
     return out;
   }
+
   // The identity law on the carrier makes the identity an end of the order.
   bool identity_on_top(int c) {
     const Value id = m.identity[size_t(c)];
-    return !expr::subterms(p, m.combine[size_t(c)], Op::min).empty() || (id.type == Type::index && id.i == INT64_MAX) ||
+    return !expr::subterms(p, m.combine[size_t(c)], Op::min).empty() ||
+           (id.type == Type::index && id.i == INT64_MAX) ||
            (id.type == Type::real && id.r == std::numeric_limits<double>::infinity());
   }
+
   std::vector<Case> cases(const std::set<int>& base, const std::vector<Names>& elements) {
     std::vector<Case> out{{}};
     for (int c : base) {
@@ -70,7 +79,8 @@ struct Decision {
       if (type(c) == Type::boolean) {
         for (size_t bits = 0; bits < size_t(1) << terms.size(); ++bits) {
           Case k;
-          for (size_t t = 0; t < terms.size(); ++t) k.replace[terms[t]] = p.literal(expr::truth(bits >> t & 1));
+          for (size_t t = 0; t < terms.size(); ++t)
+            k.replace[terms[t]] = p.literal(expr::truth(bits >> t & 1));
           mine.push_back(k);
         }
       } else {
@@ -81,16 +91,20 @@ struct Decision {
     }
     return out;
   }
+
   // Idempotent components that read nothing outside the base; grown down to a fixed point.
   std::set<int> find_base(const Names& xs) {
     std::set<int> base;
     for (int c = 0; c < n; ++c)
       if (expr::equal_in(p, rename(m.combine[size_t(c)], xs, xs), x(c), cases({c}, {xs}))) base.insert(c);
-    // A component may be idempotent only given the others (the index of an arg-max): test it with all of them.
+    // A component may be idempotent only given the others (the index of an arg-max): test it with all of
+    // them.
     std::set<int> everything;
     for (int c = 0; c < n; ++c) everything.insert(c);
     for (int c = 0; c < n && n <= 3; ++c)
-      if (!base.count(c) && expr::equal_in(p, rename(m.combine[size_t(c)], xs, xs), x(c), std::vector<Case>{{}})) base.insert(c);
+      if (!base.count(c) &&
+          expr::equal_in(p, rename(m.combine[size_t(c)], xs, xs), x(c), std::vector<Case>{{}}))
+        base.insert(c);
     for (bool again = true; again;) {
       again = false;
       for (int c : std::set<int>(base))
@@ -101,11 +115,14 @@ struct Decision {
     }
     return base;
   }
+
   Result<Absorb> run() {
-    const Names xs = [&](int c) { return x(c); }, ys = [&](int c) { return y(c); }, zs = [&](int c) { return z(c); };
+    const Names xs = [&](int c) { return x(c); }, ys = [&](int c) { return y(c); },
+                zs = [&](int c) { return z(c); };
     const std::set<int> base = find_base(xs);
     // Rank only what the added components look at: the rest of the base needs no cases.
-    const std::vector<Case> one = cases(base, {xs}), two = cases(base, {xs, ys}), three = cases(base, {xs, ys, zs});
+    const std::vector<Case> one = cases(base, {xs}), two = cases(base, {xs, ys}),
+                            three = cases(base, {xs, ys, zs});
     for (int c : base)
       if (!expr::equal_in(p, m.combine[size_t(c)], rename(m.combine[size_t(c)], ys, xs), two))
         return Refusal{"the base is not commutative"};
@@ -120,33 +137,40 @@ struct Decision {
       const auto dx = expr::linear_factor(p, e, x(c)), dy = expr::linear_factor(p, e, y(c));
       if (!dx || !dy) return Refusal{who + "not linear (a condition, max or min reads it)"};
       const Id a = expr::simplify(p, *dx), b = expr::simplify(p, *dy);
-      if (!reads_only(a, base) || !reads_only(b, base)) return Refusal{who + "its factor " + p.print(a) + " reads more than the base"};
+      if (!reads_only(a, base) || !reads_only(b, base))
+        return Refusal{who + "its factor " + p.print(a) + " reads more than the base"};
       const Id rest = expr::substitute(p, e, {{x(c), p.literal(0.0)}, {y(c), p.literal(0.0)}});
-      if (!expr::equal_in(p, rest, p.literal(0.0), two)) return Refusal{who + "not diagonal: at zero it leaves " + p.print(expr::simplify(p, rest))};
-      if (!expr::equal_in(p, a, rename(b, ys, xs), two)) return Refusal{who + "left and right act differently"};
-      if (!expr::equal_in(p, a, rename(a, xs, join), two)) return Refusal{who + "the factor is not a function of own base and new base"};
+      if (!expr::equal_in(p, rest, p.literal(0.0), two))
+        return Refusal{who + "not diagonal: at zero it leaves " + p.print(expr::simplify(p, rest))};
+      if (!expr::equal_in(p, a, rename(b, ys, xs), two))
+        return Refusal{who + "left and right act differently"};
+      if (!expr::equal_in(p, a, rename(a, xs, join), two))
+        return Refusal{who + "the factor is not a function of own base and new base"};
       // act(b, b) is 1, or 0 where the injection of a term clears it.
       const Id unit = rename(a, xs, xs);
       for (auto& k : one)
         if (!expr::equal_in(p, unit, p.literal(1.0), k) && !expr::equal_in(p, unit, p.literal(0.0), k))
           return Refusal{who + "act(b, b) is neither 0 nor 1"};
-      // act(a, b) act(b, c) = act(a, c) where act(a, a) = 1: this proves the associativity of the added component.
+      // act(a, b) act(b, c) = act(a, c) where act(a, a) = 1: this proves the associativity of the added
+      // component.
       const Names wide = [&](int q) { return base.count(q) ? rename(m.combine[size_t(q)], ys, zs) : z(q); };
-      const E kept{&p, unit}, first{&p, rename(a, xs, join)}, then{&p, rename(a, join, zs)}, whole_way{&p, rename(a, xs, wide)};
+      const E kept{&p, unit}, first{&p, rename(a, xs, join)}, then{&p, rename(a, join, zs)},
+          whole_way{&p, rename(a, xs, wide)};
       const E left = kept * first, both_steps = left * then, right = kept * whole_way;
-      if (!expr::equal_in(p, both_steps.id, right.id, three)) return Refusal{who + "act(a,b) act(b,c) is not act(a,c)"};
+      if (!expr::equal_in(p, both_steps.id, right.id, three))
+        return Refusal{who + "act(a,b) act(b,c) is not act(a,c)"};
       for (auto& k : two) {
         const Id at = expr::simplify(p, expr::substitute(p, a, k.replace), k.facts);
         if (!expr::finite(p, at)) return Refusal{who + "act is not finite: " + p.print(at)};
       }
       plan.added.push_back(c);
-      plan.act[c] = *dx;  // as written: the normal form would distribute exp2's argument and lose digits
+      plan.act[c] = *dx; // as written: the normal form would distribute exp2's argument and lose digits
     }
     if (plan.added.empty()) return Refusal{"nothing is added: it is its own base"};
     return plan;
   }
 };
-}  // namespace
+} // namespace
 
 Result<Absorb> absorbing(Pool& p, const Monoid& m) { return Decision{p, m}.run(); }
 
@@ -157,4 +181,4 @@ bool is_plain(const Pool& p, const Monoid& m, Op op) {
   return p[t.args[0]].op == Op::var && p[t.args[1]].op == Op::var && t.args[0] != t.args[1];
 }
 
-}  // namespace tang::ir
+} // namespace tang::ir

@@ -1,4 +1,5 @@
-// Absorbing monoids: "fold the base, rescale, add". Decided on the combine graph alone (docs/semantics.md section 3).
+// Absorbing monoids: "fold the base, rescale, add". Decided on the combine graph alone (docs/semantics.md
+// section 3).
 #pragma once
 #include "tang/ir/graph.hpp"
 
@@ -11,9 +12,10 @@ struct Absorb {
   std::vector<int> base, added;
   std::map<int, Id> act;
 };
+
 Result<Absorb> absorbing(Pool& p, const Monoid& m);
 
 // A combine that is a plain op of its two operands (sum: add, max: max, ..), whatever the monoid is called.
 bool is_plain(const Pool& p, const Monoid& m, Op op);
 
-}  // namespace tang::ir
+} // namespace tang::ir

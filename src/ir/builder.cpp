@@ -10,19 +10,24 @@ namespace tang::ir {
 using expr::Present;
 using expr::Term;
 
-// ---- axes and reads -----------------------------------------------------------------------------------------------
+// ---- axes and reads
+// -----------------------------------------------------------------------------------------------
 std::string Builder::State::axis_name(int a) const {
   auto it = axis_names.find(a);
   return it == axis_names.end() || it->second.empty() ? "axis " + std::to_string(a) : it->second;
 }
-void Builder::State::declare(const Axis& a, const Extent& e, const std::string& who, Where where, bool declared) {
+
+void Builder::State::declare(const Axis& a, const Extent& e, const std::string& who, Where where,
+                             bool declared) {
   axis_names.emplace(int(a.id), a.name);
   auto [it, fresh] = axes.try_emplace(int(a.id), AxisFacts{e, who, where, declared});
   if (fresh || it->second.extent == e || (it->second.declared && !declared)) return;
   throw Error(where, "axis '" + axis_name(int(a.id)) + "' has two extents",
-              {{it->second.extent.text() + "  from " + it->second.who, it->second.where}, {e.text() + "  from " + who, where}},
+              {{it->second.extent.text() + "  from " + it->second.who, it->second.where},
+               {e.text() + "  from " + who, where}},
               "slice the longer one, or use two axes");
 }
+
 const Extent& Builder::State::extent(int a, Where where) const {
   auto it = axes.find(a);
   if (it == axes.end())
@@ -30,6 +35,7 @@ const Extent& Builder::State::extent(int a, Where where) const {
                 "declare it: axis(\"" + axis_name(a) + "\", extent)");
   return it->second.extent;
 }
+
 Form Builder::State::form(const Index& i, Where where) {
   Form f = constant(i.c);
   for (auto& [a, k] : i.axes) {
@@ -49,7 +55,7 @@ Form Builder::State::form(const Index& i, Where where) {
       f = f + uniform(int(t.whole), k);
     } else if (t.op == Op::literal) {
       f = f + constant(Extent(t.whole * k));
-    } else {  // a computed index becomes a stored map of its own
+    } else { // a computed index becomes a stored map of its own
       std::vector<Axis> points;
       Coords coords;
       for (int a : free_axes(s.id())) {
@@ -62,22 +68,27 @@ Form Builder::State::form(const Index& i, Where where) {
   }
   return f;
 }
+
 Id Builder::State::guard(const Domain& d) {
   auto it = std::find(guards.begin(), guards.end(), d);
   if (it == guards.end()) it = guards.insert(guards.end(), d);
   return pool.leaf(Op::holds, Type::boolean, it - guards.begin());
 }
+
 Scalar Builder::State::read(Builder* b, Port from, const std::vector<Form>& view, Where where) {
-  auto it = std::find_if(reads.begin(), reads.end(), [&](const Read& r) { return r.from == from && r.view == view; });
+  auto it = std::find_if(reads.begin(), reads.end(),
+                         [&](const Read& r) { return r.from == from && r.view == view; });
   if (it == reads.end()) it = reads.insert(reads.end(), {from, view, where});
   return {b, pool.leaf(Op::arg, g.type(from), it - reads.begin())};
 }
+
 void Builder::State::free_axes_of_read(int read, std::set<int>& out) const {
   for (auto& f : reads[size_t(read)].view) {
     for (auto& t : f.axes) out.insert(t.first);
     for (auto& t : f.args) free_axes_of_read(t.first, out);
   }
 }
+
 std::set<int> Builder::State::free_axes(Id e) const {
   std::set<int> out;
   for (Id x : expr::schedule(pool, {e})) {
@@ -102,10 +113,13 @@ Tensor checked(const Tensor& t, const Coords& c, Where where) {
   std::string dims;
   for (auto& e : shape) dims += (dims.empty() ? "" : ", ") + e.text();
   throw Error(where, t.name() + " is read with " + std::to_string(c.size()) + " coordinates",
-              {{t.name() + " has " + std::to_string(shape.size()) + " dimensions: [" + dims + "]", t.builder->state().g[t.port.node].where}},
+              {{t.name() + " has " + std::to_string(shape.size()) + " dimensions: [" + dims + "]",
+                t.builder->state().g[t.port.node].where}},
               "give one coordinate a dimension");
 }
+
 std::string dimension(const Tensor& t, size_t d) { return t.name() + ", dimension " + std::to_string(d); }
+
 std::vector<Form> forms(const Tensor& t, const Coords& coords, Where where) {
   auto& s = t.builder->state();
   const auto shape = t.shape();
@@ -118,25 +132,33 @@ std::vector<Form> forms(const Tensor& t, const Coords& coords, Where where) {
   }
   return out;
 }
-}  // namespace
+} // namespace
 
 std::vector<Extent> Tensor::shape() const { return builder->state().g.shape(port); }
+
 Type Tensor::type() const { return builder->state().g.type(port); }
+
 Where Tensor::where() const { return builder->state().g[port.node].where; }
+
 const std::string& Tensor::name() const {
   const std::string& n = builder->state().g[port.node].name;
   static const std::string unnamed = "a tensor";
   return n.empty() ? unnamed : n;
 }
+
 double size(const Tensor& t, int dim) {
   const auto shape = t.shape();
   if (dim < 0 || size_t(dim) >= shape.size())
-    throw Error({}, t.name() + " has no dimension " + std::to_string(dim), {{"it has " + std::to_string(shape.size()) + " dimensions", {}}}, "count from 0");
+    throw Error({}, t.name() + " has no dimension " + std::to_string(dim),
+                {{"it has " + std::to_string(shape.size()) + " dimensions", {}}}, "count from 0");
   const Extent& e = shape[size_t(dim)];
   if (!e.is_constant())
-    throw Error({}, "size of " + t.name() + " in dimension " + std::to_string(dim) + " is symbolic: " + e.text(), {}, "fold a count, or bind the symbol before building");
+    throw Error({},
+                "size of " + t.name() + " in dimension " + std::to_string(dim) + " is symbolic: " + e.text(),
+                {}, "fold a count, or bind the symbol before building");
   return double(e.value());
 }
+
 Scalar Tensor::at(const Coords& coords, Where where) const {
   checked(*this, coords, where);
   if (Builder* step = step_around(*this)) {
@@ -145,6 +167,7 @@ Scalar Tensor::at(const Coords& coords, Where where) const {
   }
   return builder->state().read(builder, port, forms(*this, coords, where), where);
 }
+
 Scalar Tensor::where_in_range(const Coords& coords, Where where) const {
   checked(*this, coords, where);
   Builder* step = step_around(*this);
@@ -152,12 +175,14 @@ Scalar Tensor::where_in_range(const Coords& coords, Where where) const {
   auto& s = b->state();
   const auto dims = shape();
   std::vector<Form> view;
-  if (!step) view = forms(*this, coords, where);
+  if (!step)
+    view = forms(*this, coords, where);
   else
     for (auto& i : coords) view.push_back(s.form(i, where));
   Conj c;
   for (size_t d = 0; d < view.size(); ++d) {
-    const bool whole = view[d].is_pick() && s.axes.count(view[d].picked()) && s.axes.at(view[d].picked()).extent == dims[d];
+    const bool whole =
+        view[d].is_pick() && s.axes.count(view[d].picked()) && s.axes.at(view[d].picked()).extent == dims[d];
     if (whole) continue;
     insert(c, view[d]);
     insert(c, constant(dims[d] - Extent(1)) - view[d]);
@@ -165,9 +190,11 @@ Scalar Tensor::where_in_range(const Coords& coords, Where where) const {
   const Scalar r = step ? at(coords, where) : s.read(b, port, view, where);
   return c.empty() ? r : Scalar(b, s.pool.make(Op::only, {s.guard({c}), r.id()}));
 }
+
 Scalar Tensor::at_or(const Scalar& pad, const Coords& coords, Where where) const {
   return or_else(where_in_range(coords, where), pad);
 }
+
 Scalar iota(const Index& i) {
   Builder* b = nullptr;
   for (auto& v : i.values) b = v.first.builder();
@@ -189,37 +216,45 @@ Scalar iota(const Index& i) {
   return {b, f.c.value() ? s.pool.make(Op::add, {*out, c}) : *out};
 }
 
-// ---- closing ------------------------------------------------------------------------------------------------------
+// ---- closing
+// ------------------------------------------------------------------------------------------------------
 namespace {
 
 struct Closer {
   Builder::State& s;
-  std::vector<int> points;  // axis ids
+  std::vector<int> points; // axis ids
   std::vector<int> folds;
   Where where;
   std::string name;
   Comp n = {};
-  std::map<int, int> place = {};  // axis id -> position
-  std::map<int, int> taken = {};  // surface read -> arg
+  std::map<int, int> place = {}; // axis id -> position
+  std::map<int, int> taken = {}; // surface read -> arg
   Graph& g = s.g;
 
   void open() {
     for (int a : points) place.emplace(a, int(place.size()));
     for (int a : folds)
       if (!place.emplace(a, int(place.size())).second)
-        throw Error(where, "axis '" + s.axis_name(a) + "' is both kept and folded", {}, "fold over another axis");
+        throw Error(where, "axis '" + s.axis_name(a) + "' is both kept and folded", {},
+                    "fold over another axis");
     for (int a : points) n.points.push_back(s.extent(a, where));
     for (int a : folds) n.folds.push_back(s.extent(a, where));
   }
+
   Form moved(const Form& f) {
-    return compose(f, [&](int a) {
-      auto it = place.find(a);
-      if (it == place.end())
-        throw Error(where, "axis '" + s.axis_name(a) + "' is free here", {{"the result has only the axes it names", {}}},
-                    "add it to the result's axes, or fold over it");
-      return axis(it->second);
-    }, [&](int r) { return uniform(take(r)); });
+    return compose(
+        f,
+        [&](int a) {
+          auto it = place.find(a);
+          if (it == place.end())
+            throw Error(where, "axis '" + s.axis_name(a) + "' is free here",
+                        {{"the result has only the axes it names", {}}},
+                        "add it to the result's axes, or fold over it");
+          return axis(it->second);
+        },
+        [&](int r) { return uniform(take(r)); });
   }
+
   int take(int r) {
     if (auto it = taken.find(r); it != taken.end()) return it->second;
     Arg a{s.reads[size_t(r)].from, {}};
@@ -227,10 +262,12 @@ struct Closer {
     n.args.push_back(std::move(a));
     return taken[r] = int(n.args.size()) - 1;
   }
+
   Id guard(const Domain& d) {
     n.guards.push_back(d);
     return g.pool.leaf(Op::holds, Type::boolean, int64_t(n.guards.size()) - 1);
   }
+
   // A read exists where its source's domain does.
   Id read(const Term& t) {
     const int a = take(int(t.whole));
@@ -239,7 +276,7 @@ struct Closer {
     const Comp* source = g[arg.from.node].comp();
     if (!source || source->monoid || source->domain == everywhere()) return leaf;
     const Out& out = source->outs[arg.from.port];
-    if (!out.view.empty()) return leaf;  // an output view: its absence is in the stored array
+    if (!out.view.empty()) return leaf; // an output view: its absence is in the stored array
     std::map<int, Form> at;
     for (size_t d = 0; d < arg.view.size(); ++d) at[out.axes[d]] = arg.view[d];
     // Uniforms of the source's domain become reads of this node.
@@ -248,22 +285,27 @@ struct Closer {
       if (auto it = uniforms.find(u); it != uniforms.end()) return it->second;
       Arg b{source->args[size_t(u)].from, {}};
       for (auto& f : source->args[size_t(u)].view)
-        b.view.push_back(compose(f, [&](int x) { return at.at(x); }, [&](int x) { return uniform(bring(x)); }));
+        b.view.push_back(compose(
+            f, [&](int x) { return at.at(x); }, [&](int x) { return uniform(bring(x)); }));
       n.args.push_back(std::move(b));
       return uniforms[u] = int(n.args.size()) - 1;
     };
     const Domain d = ir::moved(source->domain, [&](const Form& f) {
-      return compose(f, [&](int x) { return at.at(x); }, [&](int u) { return uniform(bring(u)); });
+      return compose(
+          f, [&](int x) { return at.at(x); }, [&](int u) { return uniform(bring(u)); });
     });
     return g.pool.make(Op::only, {guard(d), leaf});
   }
+
   Id body(Id e) {
     return expr::transplant(s.pool, e, g.pool, [&](const Term& t) -> Id {
       if (t.op == Op::coord) return g.pool.leaf(Op::coord, Type::index, moved(axis(int(t.whole))).picked());
-      if (t.op == Op::holds) return guard(ir::moved(s.guards[size_t(t.whole)], [&](const Form& f) { return moved(f); }));
+      if (t.op == Op::holds)
+        return guard(ir::moved(s.guards[size_t(t.whole)], [&](const Form& f) { return moved(f); }));
       return read(t);
     });
   }
+
   // Bounds move from the bodies to the domain; what does not fit stays a predicate.
   void close(const std::vector<Id>& bodies) {
     Pool& p = g.pool;
@@ -288,6 +330,7 @@ struct Closer {
     if (residual != expr::yes(p))
       for (Id& l : n.lift) l = p.make(Op::only, {residual, l});
   }
+
   // Axes that the presence of a term depends on belong to every component.
   std::set<int> presence_axes() const {
     std::set<int> out;
@@ -301,6 +344,7 @@ struct Closer {
       for (auto& f : piece) of(f);
     return out;
   }
+
   // A fold whose own guard names none of its fold axes hides an absence: it gives the identity, not "absent".
   bool hides(std::string& guard) const {
     if (n.domain.size() != 1) return false;
@@ -314,12 +358,19 @@ struct Closer {
     };
     for (auto& f : n.domain[0])
       if (!folds_in(f)) {
-        guard = text(f, [&](int a) { return s.axis_name(size_t(a) < points.size() ? points[size_t(a)] : folds[size_t(a) - points.size()]); },
-                     [&](int u) { return g.label(n.args[size_t(u)].from); }) + " >= 0";
+        guard = text(
+                    f,
+                    [&](int a) {
+                      return s.axis_name(size_t(a) < points.size() ? points[size_t(a)]
+                                                                   : folds[size_t(a) - points.size()]);
+                    },
+                    [&](int u) { return g.label(n.args[size_t(u)].from); }) +
+                " >= 0";
         return true;
       }
     return false;
   }
+
   void warn_hidden(const std::vector<Id>& surface) {
     for (Id root : surface) {
       std::set<Id> covered;
@@ -328,32 +379,43 @@ struct Closer {
       for (Id r : expr::subterms(s.pool, root, Op::arg)) {
         auto it = s.hiding.find(s.reads[size_t(s.pool[r].whole)].from);
         if (it == s.hiding.end() || covered.count(r)) continue;
-        s.warnings.push_back(tang::place(it->second.second) + ": warning: this fold is the identity, not absent, where its guard " + it->second.first +
-                             " fails, and its value is used without a mask\n  fix: masked(" + it->second.first + ", sum(..)) around the fold");
+        s.warnings.push_back(tang::place(it->second.second) +
+                             ": warning: this fold is the identity, not absent, where its guard " +
+                             it->second.first +
+                             " fails, and its value is used without a mask\n  fix: masked(" +
+                             it->second.first + ", sum(..)) around the fold");
         s.hiding.erase(it);
       }
     }
   }
 };
+
 Builder& builder_of(const std::vector<Scalar>& lift, Where where) {
   for (auto& l : lift)
     if (l.builder()) return *l.builder();
   if (Builder* b = Builder::current()) return *b;
   throw Error(where, "a fold or map of plain numbers only", {}, "read a tensor inside it, or use iota(axis)");
 }
-}  // namespace
+} // namespace
 
-std::vector<Scalar> fold(const MonoidSpec& m, const Over& over, const std::vector<Scalar>& lift, Where where) {
+std::vector<Scalar> fold(const MonoidSpec& m, const Over& over, const std::vector<Scalar>& lift,
+                         Where where) {
   Builder& b = builder_of(lift, where);
   auto& s = b.state();
   if (lift.size() != m.identity.size())
-    throw Error(where, "monoid '" + m.name + "' has " + std::to_string(m.identity.size()) + " components but the term has " + std::to_string(lift.size()), {}, "give one value a component");
+    throw Error(where,
+                "monoid '" + m.name + "' has " + std::to_string(m.identity.size()) +
+                    " components but the term has " + std::to_string(lift.size()),
+                {}, "give one value a component");
   std::vector<Id> bodies;
   for (size_t c = 0; c < lift.size(); ++c) {
     bodies.push_back(own_like(b, lift[c], m.identity[c].type));
     if (s.pool[bodies.back()].type != m.identity[c].type)
-      throw Error(where, "component " + std::to_string(c) + " of '" + m.name + "' is " + expr::name(s.pool[bodies.back()].type),
-                  {{std::string("its identity is ") + expr::name(m.identity[c].type), {}}}, "convert it: to_real(..) or to_index(..)");
+      throw Error(where,
+                  "component " + std::to_string(c) + " of '" + m.name + "' is " +
+                      expr::name(s.pool[bodies.back()].type),
+                  {{std::string("its identity is ") + expr::name(m.identity[c].type), {}}},
+                  "convert it: to_real(..) or to_index(..)");
   }
   Closer close{s, {}, {}, where, m.name};
   std::set<int> bound, all;
@@ -385,7 +447,8 @@ std::vector<Scalar> fold(const MonoidSpec& m, const Over& over, const std::vecto
     right.push_back({&s.g.pool, s.g.pool.leaf(Op::var, m.identity[c].type, int64_t(2 * c + 1))});
   }
   for (auto& e : m.combine(s.g.pool, left, right)) mono.combine.push_back(e.id);
-  // A component also has the axes of what its combine reads (the running max under a sum), and of the term's presence.
+  // A component also has the axes of what its combine reads (the running max under a sum), and of the term's
+  // presence.
   const std::set<int> presence = close.presence_axes();
   for (bool again = true; again;) {
     again = false;
@@ -416,16 +479,26 @@ std::vector<Scalar> fold(const MonoidSpec& m, const Over& over, const std::vecto
   }
   return result;
 }
+
 Scalar sum(const Over& over, const Scalar& e, Where where) {
   return fold(e.builder() && e.type() == Type::index ? sum_of_index() : sum_of_reals(), over, {e}, where)[0];
 }
-Scalar max(const Over& over, const Scalar& e, Where where) { return fold(max_of_reals(), over, {e}, where)[0]; }
-Scalar min(const Over& over, const Scalar& e, Where where) { return fold(min_of_reals(), over, {e}, where)[0]; }
+
+Scalar max(const Over& over, const Scalar& e, Where where) {
+  return fold(max_of_reals(), over, {e}, where)[0];
+}
+
+Scalar min(const Over& over, const Scalar& e, Where where) {
+  return fold(min_of_reals(), over, {e}, where)[0];
+}
+
 Scalar any(const Over& over, const Scalar& e, Where where) { return fold(any_of(), over, {e}, where)[0]; }
+
 Scalar all(const Over& over, const Scalar& e, Where where) { return fold(all_of(), over, {e}, where)[0]; }
 
 namespace {
-Tensor close_map(const std::vector<Axis>& points, const Scalar& body, Out out, const Coords* coords, std::string name, Where where) {
+Tensor close_map(const std::vector<Axis>& points, const Scalar& body, Out out, const Coords* coords,
+                 std::string name, Where where) {
   Builder& b = builder_of({body}, where);
   auto& s = b.state();
   Closer close{s, {}, {}, where, name};
@@ -446,61 +519,84 @@ Tensor close_map(const std::vector<Axis>& points, const Scalar& body, Out out, c
   close.n.outs = {out};
   return {&b, {s.g.add({std::move(close.n), std::move(name), where}), 0}};
 }
-}  // namespace
+} // namespace
+
 Tensor map(const std::vector<Axis>& points, const Scalar& body, std::string name, Where where) {
   return close_map(points, body, {}, nullptr, std::move(name), where);
 }
-Tensor map_at(const std::vector<Axis>& points, const Coords& coords, const std::vector<Extent>& shape, const Scalar& body,
-              std::string name, Where where) {
+
+Tensor map_at(const std::vector<Axis>& points, const Coords& coords, const std::vector<Extent>& shape,
+              const Scalar& body, std::string name, Where where) {
   if (coords.size() != shape.size())
-    throw Error(where, "an output view of " + std::to_string(coords.size()) + " coordinates for a shape of " + std::to_string(shape.size()) + " dimensions", {}, "give one coordinate a dimension");
+    throw Error(where,
+                "an output view of " + std::to_string(coords.size()) + " coordinates for a shape of " +
+                    std::to_string(shape.size()) + " dimensions",
+                {}, "give one coordinate a dimension");
   Out out;
   for (size_t k = 0; k < points.size(); ++k) out.axes.push_back(int(k));
   out.shape = shape;
   return close_map(points, body, out, &coords, std::move(name), where);
 }
 
-// ---- Builder ------------------------------------------------------------------------------------------------------
+// ---- Builder
+// ------------------------------------------------------------------------------------------------------
 namespace {
 thread_local std::vector<Builder*> open_builders;
-}
+} // namespace
+
 Builder::Builder() : state_(std::make_unique<State>()) {
   state_->self = this;
   open_builders.push_back(this);
 }
+
 Builder::~Builder() { open_builders.erase(std::find(open_builders.begin(), open_builders.end(), this)); }
+
 Builder* Builder::current() { return open_builders.empty() ? nullptr : open_builders.back(); }
+
 Pool& Builder::surface_pool() { return state_->pool; }
+
 Extent Builder::symbol(const std::string& name, SymbolFacts facts) {
   state_->g.symbols[name] = facts;
   return Extent::symbol(name);
 }
+
 namespace {
-Tensor declare_input(Builder& b, const std::string& name, const std::vector<Extent>& shape, Format format, Input::Kind kind, Where where) {
+Tensor declare_input(Builder& b, const std::string& name, const std::vector<Extent>& shape, Format format,
+                     Input::Kind kind, Where where) {
   for (size_t d = 0; d < shape.size(); ++d)
     if (shape[d].is_constant() && shape[d].value() < 0)
-      throw Error(where, "input '" + name + "' has a negative dimension " + std::to_string(d) + ": " + shape[d].text(), {}, "dimensions are 0 or more");
+      throw Error(where,
+                  "input '" + name + "' has a negative dimension " + std::to_string(d) + ": " +
+                      shape[d].text(),
+                  {}, "dimensions are 0 or more");
   if (name.empty()) throw Error(where, "an input without a name", {}, "name it: inputs are bound by name");
   Input in{kind, shape, format};
   return {&b, {b.state().g.add({in, name, where}), 0}};
 }
-}  // namespace
+} // namespace
+
 Tensor Builder::input(const std::string& name, const std::vector<Extent>& shape, Format format, Where where) {
   return declare_input(*this, name, shape, format, Input::data, where);
 }
+
 Tensor Builder::param(const std::string& name, const std::vector<Extent>& shape, Format format, Where where) {
   return declare_input(*this, name, shape, format, Input::param, where);
 }
+
 Tensor Builder::state(const std::string& name, const std::vector<Extent>& shape, Format format, Where where) {
   return declare_input(*this, name, shape, format, Input::state, where);
 }
+
 void Builder::output(const Tensor& t, const std::string& name, Format format, Where where) {
   for (auto& o : state_->g.outputs)
-    if (o.name == name) throw Error(where, "two outputs are called '" + name + "'", {}, "give each output its own name");
+    if (o.name == name)
+      throw Error(where, "two outputs are called '" + name + "'", {}, "give each output its own name");
   if (format == Format::count_) format = default_format(state_->g.type(t.port));
   state_->g.outputs.push_back({t.port, name, format});
 }
+
 Graph Builder::graph() const { return canonical(state_->g).graph; }
+
 const std::vector<std::string>& Builder::warnings() const { return state_->warnings; }
 
-}  // namespace tang::ir
+} // namespace tang::ir

@@ -10,17 +10,19 @@ namespace tang::ir {
 
 namespace {
 int sign(int64_t a, int64_t b) { return a < b ? -1 : a > b; }
+
 int64_t sum(int64_t a, int64_t b) {
   auto r = add_checked(a, b);
   if (!r) throw Error({}, "an extent does not fit in 64 bits", {}, "use smaller dimensions");
   return *r;
 }
+
 int64_t times(int64_t a, int64_t b) {
   auto r = mul_checked(a, b);
   if (!r) throw Error({}, "an extent does not fit in 64 bits", {}, "use smaller dimensions");
   return *r;
 }
-}  // namespace
+} // namespace
 
 int Extent::compare(const Atom& a, const Atom& b) {
   if (a.kind != b.kind) return sign(int64_t(a.kind), int64_t(b.kind));
@@ -30,12 +32,14 @@ int Extent::compare(const Atom& a, const Atom& b) {
     if (int c = compare(a.operands[k], b.operands[k])) return c;
   return 0;
 }
+
 int Extent::compare(const Monomial& a, const Monomial& b) {
-  if (a.size() != b.size()) return sign(int64_t(b.size()), int64_t(a.size()));  // higher degree first
+  if (a.size() != b.size()) return sign(int64_t(b.size()), int64_t(a.size())); // higher degree first
   for (size_t k = 0; k < a.size(); ++k)
     if (int c = compare(*a[k], *b[k])) return c;
   return 0;
 }
+
 int Extent::compare(const Extent& a, const Extent& b) {
   if (!a.terms_ && !b.terms_) return sign(a.constant_, b.constant_);
   static const std::vector<Term> none;
@@ -47,6 +51,7 @@ int Extent::compare(const Extent& a, const Extent& b) {
   }
   return sign(a.constant_, b.constant_);
 }
+
 Extent Extent::normal(std::vector<Term> terms, int64_t constant) {
   std::sort(terms.begin(), terms.end(),
             [](const Term& a, const Term& b) { return compare(a.product, b.product) < 0; });
@@ -57,19 +62,22 @@ Extent Extent::normal(std::vector<Term> terms, int64_t constant) {
     else
       kept.push_back(t);
   }
-  kept.erase(std::remove_if(kept.begin(), kept.end(), [](const Term& t) { return t.coefficient == 0; }), kept.end());
+  kept.erase(std::remove_if(kept.begin(), kept.end(), [](const Term& t) { return t.coefficient == 0; }),
+             kept.end());
   Extent out(constant);
   if (!kept.empty()) out.terms_ = std::make_shared<const std::vector<Term>>(std::move(kept));
   return out;
 }
-Extent Extent::of(Atom atom) {
-  return normal({{{std::make_shared<const Atom>(std::move(atom))}, 1}}, 0);
-}
+
+Extent Extent::of(Atom atom) { return normal({{{std::make_shared<const Atom>(std::move(atom))}, 1}}, 0); }
+
 Extent Extent::symbol(const std::string& name) { return of({Kind::symbol, name, 1, {}}); }
+
 int64_t Extent::value() const {
   check(is_constant(), "the extent " + text() + " is not bound");
   return constant_;
 }
+
 Extent operator+(const Extent& a, const Extent& b) {
   if (!a.terms_ && !b.terms_) return Extent(sum(a.constant_, b.constant_));
   std::vector<Extent::Term> terms;
@@ -77,6 +85,7 @@ Extent operator+(const Extent& a, const Extent& b) {
     if (e->terms_) terms.insert(terms.end(), e->terms_->begin(), e->terms_->end());
   return Extent::normal(std::move(terms), sum(a.constant_, b.constant_));
 }
+
 Extent operator*(const Extent& a, const Extent& b) {
   if (!a.terms_ && !b.terms_) return Extent(times(a.constant_, b.constant_));
   auto full = [](const Extent& e) {
@@ -100,6 +109,7 @@ Extent operator*(const Extent& a, const Extent& b) {
     }
   return Extent::normal(std::move(terms), constant);
 }
+
 Extent floor_div(const Extent& a, int64_t b) {
   check(b > 0, "division of an extent by a positive constant");
   if (b == 1) return a;
@@ -111,20 +121,26 @@ Extent floor_div(const Extent& a, int64_t b) {
   for (auto& t : terms) t.coefficient /= b;
   return Extent::normal(std::move(terms), a.constant_ / b);
 }
+
 Extent ceil_div(const Extent& a, int64_t b) {
   if (a.is_constant()) return Extent(tang::ceil_div(a.constant_, b));
   return floor_div(a + Extent(b - 1), b);
 }
+
 Extent min(const Extent& a, const Extent& b) {
   const Extent gap = a - b;
   if (gap.is_constant()) return gap.constant_ <= 0 ? a : b;
-  return a < b ? Extent::of({Extent::Kind::min, "", 1, {a, b}}) : Extent::of({Extent::Kind::min, "", 1, {b, a}});
+  return a < b ? Extent::of({Extent::Kind::min, "", 1, {a, b}})
+               : Extent::of({Extent::Kind::min, "", 1, {b, a}});
 }
+
 Extent max(const Extent& a, const Extent& b) {
   const Extent gap = a - b;
   if (gap.is_constant()) return gap.constant_ >= 0 ? a : b;
-  return a < b ? Extent::of({Extent::Kind::max, "", 1, {a, b}}) : Extent::of({Extent::Kind::max, "", 1, {b, a}});
+  return a < b ? Extent::of({Extent::Kind::max, "", 1, {a, b}})
+               : Extent::of({Extent::Kind::max, "", 1, {b, a}});
 }
+
 Extent Extent::bind(const Bindings& values) const {
   if (!terms_) return *this;
   Extent out(constant_);
@@ -133,15 +149,15 @@ Extent Extent::bind(const Bindings& values) const {
     for (auto& a : t.product) {
       Extent factor;
       switch (a->kind) {
-        case Kind::symbol: {
-          auto it = values.find(a->name);
-          factor = it == values.end() ? symbol(a->name) : Extent(it->second);
-          break;
-        }
-        case Kind::floor_div: factor = floor_div(a->operands[0].bind(values), a->divisor); break;
-        case Kind::ceil_div: factor = ceil_div(a->operands[0].bind(values), a->divisor); break;
-        case Kind::min: factor = min(a->operands[0].bind(values), a->operands[1].bind(values)); break;
-        case Kind::max: factor = max(a->operands[0].bind(values), a->operands[1].bind(values)); break;
+      case Kind::symbol: {
+        auto it = values.find(a->name);
+        factor = it == values.end() ? symbol(a->name) : Extent(it->second);
+        break;
+      }
+      case Kind::floor_div: factor = floor_div(a->operands[0].bind(values), a->divisor); break;
+      case Kind::ceil_div: factor = ceil_div(a->operands[0].bind(values), a->divisor); break;
+      case Kind::min: factor = min(a->operands[0].bind(values), a->operands[1].bind(values)); break;
+      case Kind::max: factor = max(a->operands[0].bind(values), a->operands[1].bind(values)); break;
       }
       product = product * factor;
     }
@@ -149,17 +165,21 @@ Extent Extent::bind(const Bindings& values) const {
   }
   return out;
 }
+
 std::pair<int64_t, int64_t> Extent::range(const Symbols& symbols) const {
   int64_t lo = constant_, hi = constant_;
   if (!terms_) return {lo, hi};
   auto of = [&](const Atom& a) -> std::pair<int64_t, int64_t> {
     if (a.kind == Kind::symbol) {
       auto it = symbols.find(a.name);
-      return it == symbols.end() ? std::pair<int64_t, int64_t>(0, INT64_MAX) : std::pair(it->second.lower, it->second.upper);
+      return it == symbols.end() ? std::pair<int64_t, int64_t>(0, INT64_MAX)
+                                 : std::pair(it->second.lower, it->second.upper);
     }
     auto x = a.operands[0].range(symbols);
-    if (a.kind == Kind::floor_div) return {tang::floor_div(x.first, a.divisor), tang::floor_div(x.second, a.divisor)};
-    if (a.kind == Kind::ceil_div) return {tang::ceil_div(x.first, a.divisor), tang::ceil_div(x.second, a.divisor)};
+    if (a.kind == Kind::floor_div)
+      return {tang::floor_div(x.first, a.divisor), tang::floor_div(x.second, a.divisor)};
+    if (a.kind == Kind::ceil_div)
+      return {tang::ceil_div(x.first, a.divisor), tang::ceil_div(x.second, a.divisor)};
     auto y = a.operands[1].range(symbols);
     if (a.kind == Kind::min) return {std::min(x.first, y.first), std::min(x.second, y.second)};
     return {std::max(x.first, y.first), std::max(x.second, y.second)};
@@ -168,7 +188,8 @@ std::pair<int64_t, int64_t> Extent::range(const Symbols& symbols) const {
     int64_t l = t.coefficient, h = t.coefficient;
     for (auto& a : t.product) {
       auto [x, y] = of(*a);
-      const int64_t c[] = {mul_saturated(l, x), mul_saturated(l, y), mul_saturated(h, x), mul_saturated(h, y)};
+      const int64_t c[] = {mul_saturated(l, x), mul_saturated(l, y), mul_saturated(h, x),
+                           mul_saturated(h, y)};
       l = *std::min_element(c, c + 4);
       h = *std::max_element(c, c + 4);
     }
@@ -177,6 +198,7 @@ std::pair<int64_t, int64_t> Extent::range(const Symbols& symbols) const {
   }
   return {lo, hi};
 }
+
 void Extent::symbols(std::map<std::string, bool>& out) const {
   if (!terms_) return;
   for (auto& t : *terms_)
@@ -185,9 +207,11 @@ void Extent::symbols(std::map<std::string, bool>& out) const {
       for (auto& o : a->operands) o.symbols(out);
     }
 }
+
 std::string Extent::text() const {
   return text([](const std::string& name) { return name; });
 }
+
 std::string Extent::text(const std::function<std::string(const std::string&)>& spelling) const {
   if (!terms_) return std::to_string(constant_);
   std::string out;
@@ -197,20 +221,26 @@ std::string Extent::text(const std::function<std::string(const std::string&)>& s
       if (!product.empty()) product += "*";
       auto list = [&] { return a->operands[0].text(spelling) + ", " + a->operands[1].text(spelling); };
       if (a->kind == Kind::symbol) product += spelling(a->name);
-      if (a->kind == Kind::floor_div) product += "floordiv(" + a->operands[0].text(spelling) + ", " + std::to_string(a->divisor) + ")";
-      if (a->kind == Kind::ceil_div) product += "ceildiv(" + a->operands[0].text(spelling) + ", " + std::to_string(a->divisor) + ")";
+      if (a->kind == Kind::floor_div)
+        product += "floordiv(" + a->operands[0].text(spelling) + ", " + std::to_string(a->divisor) + ")";
+      if (a->kind == Kind::ceil_div)
+        product += "ceildiv(" + a->operands[0].text(spelling) + ", " + std::to_string(a->divisor) + ")";
       if (a->kind == Kind::min) product += "min(" + list() + ")";
       if (a->kind == Kind::max) product += "max(" + list() + ")";
     }
     const int64_t c = t.coefficient;
-    if (!out.empty()) out += c < 0 ? " - " : " + ";
-    else if (c < 0) out += "-";
+    if (!out.empty())
+      out += c < 0 ? " - " : " + ";
+    else if (c < 0)
+      out += "-";
     const std::string factor = c == INT64_MIN ? "9223372036854775808" : std::to_string(c < 0 ? -c : c);
     out += (factor == "1" ? "" : factor + "*") + product;
   }
-  if (constant_) out += (constant_ < 0 ? " - " : " + ") + std::to_string(constant_ < 0 ? -constant_ : constant_);
+  if (constant_)
+    out += (constant_ < 0 ? " - " : " + ") + std::to_string(constant_ < 0 ? -constant_ : constant_);
   return out;
 }
+
 uint64_t Extent::hash() const { return terms_ ? hash_of(text()) : mix(uint64_t(constant_)); }
 
-}  // namespace tang::ir
+} // namespace tang::ir

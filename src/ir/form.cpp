@@ -10,9 +10,12 @@ namespace tang::ir {
 
 namespace {
 using Terms = std::vector<std::pair<int, int64_t>>;
+
 [[noreturn]] void overflow() {
-  throw Error({}, "a coordinate does not fit in 64 bits", {{"its factors multiply through the tensors that are read", {}}}, "use smaller factors");
+  throw Error({}, "a coordinate does not fit in 64 bits",
+              {{"its factors multiply through the tensors that are read", {}}}, "use smaller factors");
 }
+
 Terms merged(const Terms& a, const Terms& b) {
   Terms out;
   size_t i = 0, j = 0;
@@ -30,30 +33,41 @@ Terms merged(const Terms& a, const Terms& b) {
   }
   return out;
 }
+
 int64_t find(const Terms& t, int a) {
   for (auto& [x, k] : t)
     if (x == a) return k;
   return 0;
 }
-}  // namespace
+} // namespace
 
 int64_t Form::axis(int a) const { return find(axes, a); }
+
 int64_t Form::arg(int a) const { return find(args, a); }
+
 uint64_t Form::hash() const {
   uint64_t h = c.hash();
   for (auto& [a, k] : axes) h = combine(h, combine(uint64_t(a) + 1, uint64_t(k)));
   for (auto& [a, k] : args) h = combine(h, combine(uint64_t(a) + 0x10001, uint64_t(k)));
   return h;
 }
+
 int compare(const Form& a, const Form& b) {
   if (a.axes != b.axes) return a.axes < b.axes ? -1 : 1;
   if (a.args != b.args) return a.args < b.args ? -1 : 1;
   return Extent::compare(a.c, b.c);
 }
+
 Form constant(const Extent& c) { return {c, {}, {}}; }
+
 Form axis(int a, int64_t k) { return k ? Form{0, {{a, k}}, {}} : Form{}; }
+
 Form uniform(int arg, int64_t k) { return k ? Form{0, {}, {{arg, k}}} : Form{}; }
-Form operator+(const Form& a, const Form& b) { return {a.c + b.c, merged(a.axes, b.axes), merged(a.args, b.args)}; }
+
+Form operator+(const Form& a, const Form& b) {
+  return {a.c + b.c, merged(a.axes, b.axes), merged(a.args, b.args)};
+}
+
 Form operator*(int64_t k, const Form& a) {
   if (!k) return {};
   Form out = a;
@@ -66,26 +80,32 @@ Form operator*(int64_t k, const Form& a) {
     }
   return out;
 }
+
 Form compose(const Form& f, const std::function<Form(int)>& axis_at, const std::function<Form(int)>& arg_at) {
   Form out = constant(f.c);
   for (auto& [a, k] : f.axes) out = out + k * axis_at(a);
   for (auto& [a, k] : f.args) out = out + k * arg_at(a);
   return out;
 }
+
 Form compose(const Form& f, const std::function<Form(int)>& axis_at) {
   return compose(f, axis_at, [](int a) { return uniform(a); });
 }
+
 int64_t value(const Form& f, const std::vector<int64_t>& axes) {
   int64_t v = f.c.value();
   for (auto& [a, k] : f.axes) v += k * axes[size_t(a)];
   return v;
 }
+
 std::string text(const Form& f, const std::function<std::string(int)>& axis_name,
                  const std::function<std::string(int)>& arg_name) {
   std::string out;
   auto put = [&](int64_t k, const std::string& what) {
-    if (!out.empty()) out += k < 0 ? " - " : " + ";
-    else if (k < 0) out += "-";
+    if (!out.empty())
+      out += k < 0 ? " - " : " + ";
+    else if (k < 0)
+      out += "-";
     if (k != 1 && k != -1) out += std::to_string(k < 0 ? -k : k) + "*";
     out += what;
   };
@@ -104,11 +124,14 @@ const Domain& everywhere() {
   static const Domain all{Conj{}};
   return all;
 }
+
 void insert(Conj& c, const Form& f) {
   auto it = std::lower_bound(c.begin(), c.end(), f);
   if (it == c.end() || *it != f) c.insert(it, f);
 }
+
 Form negated(const Form& b) { return (-1) * b + constant(-1); }
+
 bool contradictory(const Conj& c) {
   for (auto& a : c) {
     if (a.is_constant() && a.c.is_constant() && a.c.value() < 0) return true;
@@ -119,22 +142,26 @@ bool contradictory(const Conj& c) {
   }
   return false;
 }
+
 namespace {
-bool contains(const Conj& all, const Conj& some) { return std::includes(all.begin(), all.end(), some.begin(), some.end()); }
-}  // namespace
+bool contains(const Conj& all, const Conj& some) {
+  return std::includes(all.begin(), all.end(), some.begin(), some.end());
+}
+} // namespace
+
 Domain normal(Domain d) {
   std::sort(d.begin(), d.end());
   d.erase(std::unique(d.begin(), d.end()), d.end());
   Domain out;
   for (auto& c : d) {
     if (contradictory(c)) continue;
-    const bool covered = std::any_of(d.begin(), d.end(), [&](const Conj& w) {
-      return &w != &c && contains(c, w) && !contradictory(w);
-    });
+    const bool covered = std::any_of(
+        d.begin(), d.end(), [&](const Conj& w) { return &w != &c && contains(c, w) && !contradictory(w); });
     if (!covered) out.push_back(c);
   }
   return out;
 }
+
 Domain intersection(const Domain& a, const Domain& b) {
   Domain out;
   for (auto& x : a)
@@ -145,6 +172,7 @@ Domain intersection(const Domain& a, const Domain& b) {
     }
   return normal(std::move(out));
 }
+
 std::vector<Conj> disjoint(const Domain& d) {
   std::vector<Conj> out;
   for (auto& c : d) {
@@ -154,7 +182,7 @@ std::vector<Conj> disjoint(const Domain& d) {
       std::vector<Conj> rest;
       for (auto& piece : pieces) {
         Conj inside = piece;
-        for (auto& b : out[e]) {  // piece and b1 .. b(k-1) and not bk
+        for (auto& b : out[e]) { // piece and b1 .. b(k-1) and not bk
           Conj cut = inside;
           insert(cut, negated(b));
           if (!contradictory(cut)) rest.push_back(cut);
@@ -167,14 +195,17 @@ std::vector<Conj> disjoint(const Domain& d) {
   }
   return out;
 }
+
 bool implies(const Domain& a, const Domain& b) {
   return std::all_of(a.begin(), a.end(), [&](const Conj& x) {
     return std::any_of(b.begin(), b.end(), [&](const Conj& y) { return contains(x, y); });
   });
 }
+
 std::pair<int64_t, int64_t> range(const Form& f, const std::vector<Extent>& extents, const Symbols& symbols) {
   if (!f.args.empty()) return {INT64_MIN, INT64_MAX};
-  // Symbolic ends are substituted before intervals are taken, so that n - 1 - i with i < n is known to be >= 0.
+  // Symbolic ends are substituted before intervals are taken, so that n - 1 - i with i < n is known to be >=
+  // 0.
   Extent lo = f.c, hi = f.c;
   for (auto& [a, k] : f.axes) {
     const Extent last = extents[size_t(a)] - Extent(1);
@@ -182,9 +213,10 @@ std::pair<int64_t, int64_t> range(const Form& f, const std::vector<Extent>& exte
   }
   return {lo.range(symbols).first, hi.range(symbols).second};
 }
+
 Domain pruned(const Domain& d, const std::vector<Extent>& extents, const Symbols& symbols) {
   for (auto& e : extents)
-    if (e == Extent(0)) return d;  // no points: any bound would look both proved and impossible
+    if (e == Extent(0)) return d; // no points: any bound would look both proved and impossible
   Domain out;
   for (auto& c : d) {
     Conj kept;
@@ -198,6 +230,7 @@ Domain pruned(const Domain& d, const std::vector<Extent>& extents, const Symbols
   }
   return normal(std::move(out));
 }
+
 Domain moved(const Domain& d, const std::function<Form(const Form&)>& move) {
   Domain out;
   for (auto& c : d) {
@@ -208,4 +241,4 @@ Domain moved(const Domain& d, const std::function<Form(const Form&)>& move) {
   return normal(std::move(out));
 }
 
-}  // namespace tang::ir
+} // namespace tang::ir

@@ -13,8 +13,10 @@ std::vector<Extent> Comp::extents() const {
   out.insert(out.end(), folds.begin(), folds.end());
   return out;
 }
+
 bool same(const Monoid& a, const Monoid& b) {
-  if (a.name != b.name || a.combine != b.combine || a.commutative != b.commutative || a.size() != b.size()) return false;
+  if (a.name != b.name || a.combine != b.combine || a.commutative != b.commutative || a.size() != b.size())
+    return false;
   for (size_t c = 0; c < a.size(); ++c)
     if (!identical(a.identity[c], b.identity[c])) return false;
   return true;
@@ -25,22 +27,23 @@ size_t Graph::ports(NodeId id) const {
                           [](const Recur& r) { return r.states.size() + r.emits.size(); }},
                     nodes[id].what);
 }
+
 std::vector<Extent> Graph::shape(Port p) const {
-  return std::visit(
-      Match{[](const Input& n) { return n.shape; },
-            [&](const Comp& c) {
-              const Out& o = c.outs[p.port];
-              if (!o.view.empty()) return o.shape;
-              std::vector<Extent> s;
-              for (int a : o.axes) s.push_back(c.points[size_t(a)]);
-              return s;
-            },
-            [&](const Recur& r) {
-              if (p.port < r.states.size()) return r.step->shape({r.states[p.port].in, 0});
-              return r.emits[p.port - r.states.size()].shape;
-            }},
-      nodes[p.node].what);
+  return std::visit(Match{[](const Input& n) { return n.shape; },
+                          [&](const Comp& c) {
+                            const Out& o = c.outs[p.port];
+                            if (!o.view.empty()) return o.shape;
+                            std::vector<Extent> s;
+                            for (int a : o.axes) s.push_back(c.points[size_t(a)]);
+                            return s;
+                          },
+                          [&](const Recur& r) {
+                            if (p.port < r.states.size()) return r.step->shape({r.states[p.port].in, 0});
+                            return r.emits[p.port - r.states.size()].shape;
+                          }},
+                    nodes[p.node].what);
 }
+
 Type Graph::type(Port p) const {
   return std::visit(Match{[](const Input& n) { return type_of(n.format); },
                           [&](const Comp& c) { return pool[c.lift[p.port]].type; },
@@ -50,6 +53,7 @@ Type Graph::type(Port p) const {
                           }},
                     nodes[p.node].what);
 }
+
 std::string Graph::label(Port p) const {
   const Node& n = nodes[p.node];
   std::string out = n.name.empty() ? "value " + std::to_string(p.node) : n.name;
@@ -58,7 +62,10 @@ std::string Graph::label(Port p) const {
 
 std::vector<Port> sources(const Graph& g, NodeId id) {
   std::vector<Port> out;
-  std::visit(Match{[](const Input&) {}, [&](const Comp& c) { for (auto& a : c.args) out.push_back(a.from); },
+  std::visit(Match{[](const Input&) {},
+                   [&](const Comp& c) {
+                     for (auto& a : c.args) out.push_back(a.from);
+                   },
                    [&](const Recur& r) {
                      for (auto& s : r.states)
                        if (s.init) out.push_back(*s.init);
@@ -70,13 +77,14 @@ std::vector<Port> sources(const Graph& g, NodeId id) {
   return out;
 }
 
-// ---- normalisation: what makes equal comprehensions equal --------------------------------------------------------
+// ---- normalisation: what makes equal comprehensions equal
+// --------------------------------------------------------
 namespace {
 
 struct Normaliser {
   Graph& g;
   Comp& c;
-  std::vector<uint64_t> keys = {};  // structural hash of each old read
+  std::vector<uint64_t> keys = {}; // structural hash of each old read
 
   uint64_t key(const Form& f) const {
     uint64_t h = f.c.hash();
@@ -85,6 +93,7 @@ struct Normaliser {
     for (auto& [a, k] : f.args) s += combine(keys[size_t(a)], uint64_t(k));
     return combine(h, s);
   }
+
   uint64_t key(const Domain& d) const {
     uint64_t h = 1;
     for (auto& piece : d) {
@@ -94,12 +103,14 @@ struct Normaliser {
     }
     return h;
   }
+
   std::set<int> used_guards() const {
     std::set<int> out;
     for (Id l : c.lift)
       for (Id h : expr::subterms(g.pool, l, Op::holds)) out.insert(int(g.pool[h].whole));
     return out;
   }
+
   std::set<int> used_args(const std::set<int>& guards) const {
     std::set<int> out;
     std::function<void(int)> need = [&](int a) {
@@ -118,7 +129,8 @@ struct Normaliser {
     need_domain(c.domain);
     return out;
   }
-  Id ordered(Id root) {  // commutative operands in structural order
+
+  Id ordered(Id root) { // commutative operands in structural order
     std::unordered_map<Id, Id> done;
     for (Id x : expr::schedule(g.pool, {root})) {
       const expr::Term t = g.pool[x];
@@ -129,6 +141,7 @@ struct Normaliser {
     }
     return done.at(root);
   }
+
   // Equal reads become one first: a form that uses both has one key, however often it is normalised.
   void merge_equal_reads() {
     std::vector<int> first(c.args.size());
@@ -150,10 +163,12 @@ struct Normaliser {
     c.domain = moved(c.domain, renamed);
     for (Id& l : c.lift) {
       std::map<Id, Id> to;
-      for (Id x : expr::subterms(g.pool, l, Op::arg)) to[x] = g.pool.leaf(Op::arg, g.pool[x].type, first[size_t(g.pool[x].whole)]);
+      for (Id x : expr::subterms(g.pool, l, Op::arg))
+        to[x] = g.pool.leaf(Op::arg, g.pool[x].type, first[size_t(g.pool[x].whole)]);
       l = expr::substitute(g.pool, l, to);
     }
   }
+
   void run() {
     c.domain = normal(c.domain);
     merge_equal_reads();
@@ -166,7 +181,8 @@ struct Normaliser {
     const std::set<int> args = used_args(guards);
     // Reads: depth first (a read used by a view comes before it), then by structural key.
     std::vector<int> by_key(args.begin(), args.end());
-    std::stable_sort(by_key.begin(), by_key.end(), [&](int a, int b) { return keys[size_t(a)] < keys[size_t(b)]; });
+    std::stable_sort(by_key.begin(), by_key.end(),
+                     [&](int a, int b) { return keys[size_t(a)] < keys[size_t(b)]; });
     std::vector<int> place(c.args.size(), -1);
     std::vector<Arg> kept;
     auto renamed = [&](const Form& f) {
@@ -180,7 +196,8 @@ struct Normaliser {
       std::vector<int> inner;
       for (auto& f : c.args[size_t(a)].view)
         for (auto& t : f.args) inner.push_back(t.first);
-      std::stable_sort(inner.begin(), inner.end(), [&](int x, int y) { return keys[size_t(x)] < keys[size_t(y)]; });
+      std::stable_sort(inner.begin(), inner.end(),
+                       [&](int x, int y) { return keys[size_t(x)] < keys[size_t(y)]; });
       for (int x : inner) put(x);
       for (auto& f : c.args[size_t(a)].view) out.view.push_back(renamed(f));
       for (size_t k = 0; k < kept.size(); ++k)
@@ -227,26 +244,31 @@ uint64_t hash_domain(const Domain& d) {
   }
   return h;
 }
+
 uint64_t hash_extents(const std::vector<Extent>& e) {
   uint64_t h = e.size();
   for (auto& x : e) h = combine(h, x.hash());
   return h;
 }
+
 uint64_t hash_view(const std::vector<Form>& v) {
   uint64_t h = v.size();
   for (auto& f : v) h = combine(h, f.hash());
   return h;
 }
+
 uint64_t hash_out(const Out& o) {
   uint64_t h = combine(hash_view(o.view), hash_extents(o.shape));
   for (int a : o.axes) h = combine(h, uint64_t(a));
   return h;
 }
+
 uint64_t hash_node(const Graph& g, const Node& n) {
   auto port = [&](Port p) { return combine(g.nodes[p.node].hash, p.port); };
   return std::visit(
       Match{[&](const Input& x) {
-              return combine(hash_of(n.name), combine(hash_extents(x.shape), uint64_t(x.format) * 4 + x.kind));
+              return combine(hash_of(n.name),
+                             combine(hash_extents(x.shape), uint64_t(x.format) * 4 + x.kind));
             },
             [&](const Comp& c) {
               uint64_t h = combine(hash_extents(c.points), hash_extents(c.folds));
@@ -258,7 +280,8 @@ uint64_t hash_node(const Graph& g, const Node& n) {
               if (!c.monoid) return combine(h, 0);
               for (size_t k = 0; k < c.monoid->size(); ++k) {
                 const Value& v = c.monoid->identity[k];
-                h = combine(h, combine(g.pool[c.monoid->combine[k]].hash, combine(bits_of(v.r), uint64_t(v.i))));
+                h = combine(h,
+                            combine(g.pool[c.monoid->combine[k]].hash, combine(bits_of(v.r), uint64_t(v.i))));
               }
               return combine(h, 1);
             },
@@ -266,29 +289,35 @@ uint64_t hash_node(const Graph& g, const Node& n) {
               // The step's nodes by their own hashes: another order of the same step is the same recurrence.
               auto inner = [&](Port p) { return combine(r.step->nodes[p.node].hash, p.port); };
               uint64_t h = combine(r.steps.hash(), combine(r.reverse, hash_domain(r.live)));
-              for (auto& s : r.states) h = combine(h, combine(s.init ? port(*s.init) : 1, combine(inner({s.in, 0}), inner(s.out))));
-              for (auto& a : r.args) h = combine(h, combine(port(a.from), combine(hash_view(a.view), inner({a.in, 0}))));
-              for (auto& e : r.emits) h = combine(h, combine(hash_view(e.view), combine(inner(e.out), hash_extents(e.shape))));
+              for (auto& s : r.states)
+                h = combine(h, combine(s.init ? port(*s.init) : 1, combine(inner({s.in, 0}), inner(s.out))));
+              for (auto& a : r.args)
+                h = combine(h, combine(port(a.from), combine(hash_view(a.view), inner({a.in, 0}))));
+              for (auto& e : r.emits)
+                h = combine(h, combine(hash_view(e.view), combine(inner(e.out), hash_extents(e.shape))));
               return combine(h, inner({r.time, 0}));
             }},
       n.what);
 }
+
 bool equal(const Out& a, const Out& b) { return a.axes == b.axes && a.view == b.view && a.shape == b.shape; }
+
 bool equal(const Arg& a, const Arg& b) { return a.from == b.from && a.view == b.view; }
-template <class T>
-bool equal(const std::vector<T>& a, const std::vector<T>& b) {
+
+template <class T> bool equal(const std::vector<T>& a, const std::vector<T>& b) {
   if (a.size() != b.size()) return false;
   for (size_t k = 0; k < a.size(); ++k)
     if (!equal(a[k], b[k])) return false;
   return true;
 }
+
 bool equal(const Comp& a, const Comp& b) {
   return a.points == b.points && a.folds == b.folds && equal(a.args, b.args) && a.guards == b.guards &&
-         a.domain == b.domain && a.lift == b.lift && equal(a.outs, b.outs) && bool(a.monoid) == bool(b.monoid) &&
-         (!a.monoid || same(*a.monoid, *b.monoid));
+         a.domain == b.domain && a.lift == b.lift && equal(a.outs, b.outs) &&
+         bool(a.monoid) == bool(b.monoid) && (!a.monoid || same(*a.monoid, *b.monoid));
 }
 
-}  // namespace
+} // namespace
 
 NodeId Graph::add(Node n) {
   if (auto* c = std::get_if<Comp>(&n.what)) {
@@ -301,7 +330,8 @@ NodeId Graph::add(Node n) {
   for (auto it = from; it != to; ++it) {
     const Node& o = nodes[it->second];
     if (n.input() && o.input())
-      throw Error(n.where, "two inputs are called '" + n.name + "'", {{"the first one", o.where}}, "give each input its own name");
+      throw Error(n.where, "two inputs are called '" + n.name + "'", {{"the first one", o.where}},
+                  "give each input its own name");
     if (n.comp() && o.comp() && equal(*n.comp(), *o.comp())) return it->second;
   }
   nodes.push_back(std::move(n));
@@ -313,8 +343,9 @@ NodeId Graph::add(Node n) {
 uint64_t hash(const Graph& g) {
   uint64_t h = g.outputs.size();
   for (auto& o : g.outputs)
-    h = combine(h, combine(hash_of(o.name), combine(g.nodes[o.port.node].hash, combine(o.port.port, uint64_t(o.format)))));
+    h = combine(h, combine(hash_of(o.name),
+                           combine(g.nodes[o.port.node].hash, combine(o.port.port, uint64_t(o.format)))));
   return h;
 }
 
-}  // namespace tang::ir
+} // namespace tang::ir

@@ -11,48 +11,59 @@ namespace {
 constexpr double inf = std::numeric_limits<double>::infinity();
 const Value lowest = expr::real(-inf), nowhere = expr::whole(INT64_MAX);
 
-template <class F>
-MonoidSpec single(const char* name, Value identity, F combine) {
-  return {name, {identity}, [combine](Pool&, const Es& a, const Es& b) { return Es{combine(a[0], b[0])}; }, true};
+template <class F> MonoidSpec single(const char* name, Value identity, F combine) {
+  return {
+      name, {identity}, [combine](Pool&, const Es& a, const Es& b) { return Es{combine(a[0], b[0])}; }, true};
 }
+
 // Does (x, i) come before (y, j)? A total order on values with NaN on top, ties to the smaller index.
 E wins(E x, E i, E y, E j, bool largest) {
   E better = largest ? x > y : x < y, tie = i <= j;
   E both_numbers = better || (x == y && tie);
   return select(is_nan(x), !is_nan(y) || tie, !is_nan(y) && both_numbers);
 }
+
 MonoidSpec arg_extreme(const char* name, bool largest) {
-  return {name, {largest ? lowest : expr::real(inf), nowhere}, [largest](Pool&, const Es& a, const Es& b) {
+  return {name,
+          {largest ? lowest : expr::real(inf), nowhere},
+          [largest](Pool&, const Es& a, const Es& b) {
             E left = wins(a[0], a[1], b[0], b[1], largest);
             return Es{select(left, a[0], b[0]), select(left, a[1], b[1])};
-          }, true};
+          },
+          true};
 }
-}  // namespace
+} // namespace
 
 const MonoidSpec& sum_of_reals() {
   static const MonoidSpec m = single("sum", expr::real(0), [](E a, E b) { return a + b; });
   return m;
 }
+
 const MonoidSpec& sum_of_index() {
   static const MonoidSpec m = single("count", expr::whole(0), [](E a, E b) { return a + b; });
   return m;
 }
+
 const MonoidSpec& max_of_reals() {
   static const MonoidSpec m = single("max", lowest, [](E a, E b) { return expr::max(a, b); });
   return m;
 }
+
 const MonoidSpec& min_of_reals() {
   static const MonoidSpec m = single("min", expr::real(inf), [](E a, E b) { return expr::min(a, b); });
   return m;
 }
+
 const MonoidSpec& any_of() {
   static const MonoidSpec m = single("any", expr::truth(false), [](E a, E b) { return a || b; });
   return m;
 }
+
 const MonoidSpec& all_of() {
   static const MonoidSpec m = single("all", expr::truth(true), [](E a, E b) { return a && b; });
   return m;
 }
+
 MonoidSpec online_softmax(int sums) {
   MonoidSpec m{"online_softmax", {lowest}, {}, true};
   m.identity.resize(size_t(sums) + 1, expr::real(0));
@@ -69,21 +80,28 @@ MonoidSpec online_softmax(int sums) {
   };
   return m;
 }
+
 const MonoidSpec& argmax() {
   static const MonoidSpec m = arg_extreme("argmax", true);
   return m;
 }
+
 const MonoidSpec& argmin() {
   static const MonoidSpec m = arg_extreme("argmin", false);
   return m;
 }
+
 const MonoidSpec& welford() {
-  static const MonoidSpec m{"welford", {expr::real(0), expr::real(0), expr::real(0)}, [](Pool&, const Es& a, const Es& b) {
-    E count = a[0] + b[0], gap = b[1] - a[1], share = ratio(b[0], count);
-    return Es{count, a[1] + gap * share, a[2] + b[2] + gap * gap * a[0] * share};
-  }, true};
+  static const MonoidSpec m{"welford",
+                            {expr::real(0), expr::real(0), expr::real(0)},
+                            [](Pool&, const Es& a, const Es& b) {
+                              E count = a[0] + b[0], gap = b[1] - a[1], share = ratio(b[0], count);
+                              return Es{count, a[1] + gap * share, a[2] + b[2] + gap * gap * a[0] * share};
+                            },
+                            true};
   return m;
 }
+
 MonoidSpec topk(int k) {
   MonoidSpec m{"top" + std::to_string(k), {}, {}, true};
   m.identity.assign(size_t(k), lowest);
@@ -110,18 +128,24 @@ MonoidSpec topk(int k) {
   };
   return m;
 }
+
 std::vector<MonoidSpec> all_monoids() {
-  return {sum_of_reals(), sum_of_index(), max_of_reals(), min_of_reals(), any_of(), all_of(), online_softmax(1),
-          online_softmax(2), argmax(), argmin(), welford(), topk(1), topk(2)};
+  return {sum_of_reals(), sum_of_index(), max_of_reals(),    min_of_reals(),
+          any_of(),       all_of(),       online_softmax(1), online_softmax(2),
+          argmax(),       argmin(),       welford(),         topk(1),
+          topk(2)};
 }
 
 Scalar logsumexp(const Over& over, const Scalar& e, Where where) {
   const auto s = fold(online_softmax(1), over, {e, Scalar(1.0)}, where);
   return s[0] + log(s[1]);
 }
-std::pair<std::vector<Scalar>, std::vector<Scalar>> top(int k, const Axis& over, const Scalar& e, Where where) {
+
+std::pair<std::vector<Scalar>, std::vector<Scalar>> top(int k, const Axis& over, const Scalar& e,
+                                                        Where where) {
   if (k < 1 || k > 64)
-    throw Error(where, "top of " + std::to_string(k) + " values", {{"between 1 and 64 are supported", {}}}, "sort in several rounds, or ask for fewer");
+    throw Error(where, "top of " + std::to_string(k) + " values", {{"between 1 and 64 are supported", {}}},
+                "sort in several rounds, or ask for fewer");
   Builder& b = *e.builder();
   std::vector<Scalar> lift{e};
   lift.resize(size_t(k), Scalar(&b, b.surface_pool().literal(lowest)));
@@ -136,4 +160,4 @@ std::pair<std::vector<Scalar>, std::vector<Scalar>> top(int k, const Axis& over,
   return {values, indices};
 }
 
-}  // namespace tang::ir
+} // namespace tang::ir

@@ -10,19 +10,23 @@ const MonoidSpec& max_of_reals();
 const MonoidSpec& min_of_reals();
 const MonoidSpec& any_of();
 const MonoidSpec& all_of();
-// (m, c1 .. cn): the running max and n sums rescaled to it. A term is (score, f1, .. fn) and counts exp(score - m) f.
+// (m, c1 .. cn): the running max and n sums rescaled to it. A term is (score, f1, .. fn) and counts exp(score
+// - m) f.
 MonoidSpec online_softmax(int sums);
-// (value, index): the largest value, NaN above +inf, the smaller index among equals; empty: (-inf, INT64_MAX).
+// (value, index): the largest value, NaN above +inf, the smaller index among equals; empty: (-inf,
+// INT64_MAX).
 const MonoidSpec& argmax();
 const MonoidSpec& argmin();
 // (count, mean, sum of squared deviations): a term is (1, x, 0).
 const MonoidSpec& welford();
-// k values in descending order, then their k indices; argmax's order. A term is (x, -inf .., i, INT64_MAX ..).
+// k values in descending order, then their k indices; argmax's order. A term is (x, -inf .., i, INT64_MAX
+// ..).
 MonoidSpec topk(int k);
-std::vector<MonoidSpec> all_monoids();  // the registry that `tang proofs` exports (topk for small k)
+std::vector<MonoidSpec> all_monoids(); // the registry that `tang proofs` exports (topk for small k)
 
 Scalar logsumexp(const Over& over, const Scalar& e, Where where = Where::here());
 // (values, indices), each of length k; an empty place has value -inf and index -1.
-std::pair<std::vector<Scalar>, std::vector<Scalar>> top(int k, const Axis& over, const Scalar& e, Where where = Where::here());
+std::pair<std::vector<Scalar>, std::vector<Scalar>> top(int k, const Axis& over, const Scalar& e,
+                                                        Where where = Where::here());
 
-}  // namespace tang::ir
+} // namespace tang::ir

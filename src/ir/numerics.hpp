@@ -16,7 +16,9 @@ using expr::type_of;
 // In which order a fold combines its terms.
 struct FoldOrder {
   enum Kind : uint8_t { sequential, tree, split, chunked } kind = sequential;
-  int64_t n = 0;  // tree: width of the lanes; split: parts; chunked: terms a chunk (fold the base, rescale, add)
+
+  int64_t n =
+      0; // tree: width of the lanes; split: parts; chunked: terms a chunk (fold the base, rescale, add)
 };
 
-}  // namespace tang::ir
+} // namespace tang::ir

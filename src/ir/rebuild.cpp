@@ -8,18 +8,22 @@
 namespace tang::ir {
 
 Id Copier::moved(Id term) {
-  return expr::transplant(from_.pool, term, to.pool, [&](const expr::Term& t) { return to.pool.leaf(t.op, t.type, t.whole); });
+  return expr::transplant(from_.pool, term, to.pool,
+                          [&](const expr::Term& t) { return to.pool.leaf(t.op, t.type, t.whole); });
 }
+
 Port Copier::at(Port old) const {
   auto& row = ports_[old.node];
   check(old.port < row.size() && row[old.port], "a read of " + from_.label(old) + " before it was copied");
   return *row[old.port];
 }
+
 void Copier::set(Port old, Port now) {
   auto& row = ports_[old.node];
   if (row.size() <= old.port) row.resize(from_.ports(old.node));
   row[old.port] = now;
 }
+
 Node Copier::imported(NodeId id) {
   Node n = from_.nodes[id];
   std::visit(Match{[](Input&) {},
@@ -37,11 +41,13 @@ Node Copier::imported(NodeId id) {
              n.what);
   return n;
 }
+
 NodeId Copier::copy(NodeId id) {
   const NodeId now = to.add(imported(id));
   for (uint32_t p = 0; p < from_.ports(id); ++p) set({id, p}, {now, p});
   return now;
 }
+
 Rebuilt Copier::finish() {
   Rebuilt out;
   for (auto& o : from_.outputs) to.outputs.push_back({at(o.port), o.name, o.format});
@@ -58,12 +64,12 @@ std::vector<NodeId> walk(const Graph& g) {
   std::function<void(NodeId)> visit = [&](NodeId id) {
     if (seen[id]) return;
     seen[id] = 1;
-    if (auto* r = g[id].recur()) {  // in declaration order
+    if (auto* r = g[id].recur()) { // in declaration order
       for (auto& s : r->states)
         if (s.init) visit(s.init->node);
       for (auto& a : r->args) visit(a.from.node);
     }
-    if (auto* c = g[id].comp())  // reads are in structural order already
+    if (auto* c = g[id].comp()) // reads are in structural order already
       for (auto& a : c->args) visit(a.from.node);
     out.push_back(id);
   };
@@ -76,7 +82,7 @@ std::vector<NodeId> walk(const Graph& g) {
   out.insert(out.end(), unused.begin(), unused.end());
   return out;
 }
-}  // namespace
+} // namespace
 
 namespace {
 // The step's nodes in the order of the walk from what it carries and emits.
@@ -97,7 +103,8 @@ Recur canonical(const Recur& r) {
   out.step = std::make_shared<const Graph>(std::move(inner.graph));
   return out;
 }
-}  // namespace
+} // namespace
+
 Rebuilt canonical(const Graph& g) {
   Copier copier(g);
   for (NodeId id : walk(g)) {
@@ -126,10 +133,17 @@ Rebuilt bind(const Graph& g, const Bindings& values) {
       throw Error({}, "symbol '" + name + "' is bound to " + std::to_string(v),
                   {{"declared divisible by " + std::to_string(f.divisor), {}}}, "bind a multiple of it");
   }
-  auto extents = [&](std::vector<Extent>& e) { for (auto& x : e) x = x.bind(values); };
-  auto forms = [&](std::vector<Form>& v) { for (auto& f : v) f.c = f.c.bind(values); };
+  auto extents = [&](std::vector<Extent>& e) {
+    for (auto& x : e) x = x.bind(values);
+  };
+  auto forms = [&](std::vector<Form>& v) {
+    for (auto& f : v) f.c = f.c.bind(values);
+  };
   auto domain = [&](const Domain& d) {
-    return moved(d, [&](Form f) { f.c = f.c.bind(values); return f; });
+    return moved(d, [&](Form f) {
+      f.c = f.c.bind(values);
+      return f;
+    });
   };
   Copier copier(g);
   for (auto& [name, v] : values) copier.to.symbols.erase(name);
@@ -176,18 +190,22 @@ void validate(const Graph& g) {
     const Comp* c = g[id].comp();
     if (!c) continue;
     for (size_t a = 0; a < c->args.size(); ++a) {
-      check(c->args[a].view.size() == g.shape(c->args[a].from).size(), "rank of a read in " + g.label({id, 0}));
+      check(c->args[a].view.size() == g.shape(c->args[a].from).size(),
+            "rank of a read in " + g.label({id, 0}));
       for (auto& f : c->args[a].view) {
-        for (auto& [x, k] : f.axes) check(x >= 0 && x < c->axis_count(), "axis of a view in " + g.label({id, 0}));
+        for (auto& [x, k] : f.axes)
+          check(x >= 0 && x < c->axis_count(), "axis of a view in " + g.label({id, 0}));
         for (auto& [x, k] : f.args) {
           check(size_t(x) < a, "a view uses a later read in " + g.label({id, 0}));
-          check(g.type(c->args[size_t(x)].from) == Type::index, "a gather by a value that is no index in " + g.label({id, 0}));
+          check(g.type(c->args[size_t(x)].from) == Type::index,
+                "a gather by a value that is no index in " + g.label({id, 0}));
         }
       }
     }
     for (auto& o : c->outs)
-      for (int x : o.axes) check(size_t(x) < c->points.size(), "an output axis that is no point of " + g.label({id, 0}));
+      for (int x : o.axes)
+        check(size_t(x) < c->points.size(), "an output axis that is no point of " + g.label({id, 0}));
   }
 }
 
-}  // namespace tang::ir
+} // namespace tang::ir

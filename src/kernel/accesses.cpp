@@ -8,13 +8,16 @@ void Accesses::say(const std::string& what) {
   const std::string line = where_ ? what + ", in: " + text_.head(*where_) : what;
   if (std::find(out_.begin(), out_.end(), line) == out_.end()) out_.push_back(line);
 }
+
 void Accesses::memories() {
   std::set<std::string> names;
   bool tiles = false;
   for (auto& m : k_.memories) {
     if (!names.insert(m.name).second) say("two memories are called " + m.name);
-    if (m.home != Home::global) tiles = true;
-    else if (tiles) say("the global " + m.name + " comes after a tile");
+    if (m.home != Home::global)
+      tiles = true;
+    else if (tiles)
+      say("the global " + m.name + " comes after a tile");
     if (m.strides.size() != m.shape.size())
       say(m.name + " has " + std::to_string(m.strides.size()) + " strides for its rank");
   }
@@ -22,8 +25,9 @@ void Accesses::memories() {
   for (auto& v : k_.vars)
     if (!vars.insert(v).second) say("two variables are called " + v);
 }
+
 bool Accesses::injective(const Memory& m) {
-  std::vector<std::pair<int64_t, int64_t>> modes;  // stride, extent
+  std::vector<std::pair<int64_t, int64_t>> modes; // stride, extent
   for (size_t d = 0; d < m.shape.size(); ++d)
     if (m.shape[d] > 1) modes.emplace_back(m.strides[d], m.shape[d]);
   std::sort(modes.begin(), modes.end());
@@ -34,20 +38,24 @@ bool Accesses::injective(const Memory& m) {
   }
   return true;
 }
+
 bool Accesses::define(const Facts& f, Var v) {
   if (v < 0 || size_t(v) >= k_.vars.size()) return say("a variable that the kernel does not have"), false;
   if (f.defined(v)) return say(text_.var(v) + " is defined twice"), false;
   return true;
 }
+
 void Accesses::uses(const Affine& a, const Facts& f) {
   for (auto& t : a.terms)
     if (!f.defined(t.first)) say(text_.var(t.first) + " is used where it has no value");
 }
+
 Affine Accesses::with_operands(const Coordinate& c) const {
   Affine a = c.affine;
   for (auto& [r, k] : c.refs) a = a + variable(operand(r), k);
   return a;
 }
+
 void Accesses::coordinate(const Coordinate& c, const Facts& f, const Body* body, size_t earlier) {
   uses(c.affine, f);
   for (auto& [r, k] : c.refs) {
@@ -58,6 +66,7 @@ void Accesses::coordinate(const Coordinate& c, const Facts& f, const Body* body,
       say("a coordinate reads the real " + text_.ref(body->refs[size_t(r)], body));
   }
 }
+
 void Accesses::form(const Ref& r, const Facts& f, const Body* body, size_t earlier) {
   if (!valid(r.memory)) return say("a reference to a memory that the kernel does not have");
   if (r.index.size() != memory(r.memory).shape.size())
@@ -65,6 +74,7 @@ void Accesses::form(const Ref& r, const Facts& f, const Body* body, size_t earli
         std::to_string(memory(r.memory).shape.size()));
   for (auto& c : r.index) coordinate(c, f, body, earlier);
 }
+
 void Accesses::inside(const Ref& r, const std::vector<Facts>& known, const Body* body, const char* verb) {
   if (!valid(r.memory) || r.index.size() != memory(r.memory).shape.size()) return;
   for (size_t d = 0; d < r.index.size(); ++d) {
@@ -105,6 +115,7 @@ void Accesses::writes(const Ref& r, const std::vector<Facts>& known, const Body*
   written.insert(r.memory);
   touch(r, true, known, body);
 }
+
 void Accesses::touch(const Ref& r, bool write, const std::vector<Facts>& known, const Body* body) {
   const Memory& m = memory(r.memory);
   if (m.home != Home::global || m.access == Access::read || r.index.size() != m.shape.size()) return;
@@ -113,6 +124,7 @@ void Accesses::touch(const Ref& r, bool write, const std::vector<Facts>& known, 
     touches_.push_back(
         {r.memory, write, {*index, known}, (write ? "writes " : "reads ") + text_.ref(r, body)});
 }
+
 std::optional<std::vector<Affine>> Accesses::place(const Ref& r) const {
   std::vector<Affine> index;
   Affine address;
@@ -139,6 +151,7 @@ void Accesses::one_point_each(const Ref& r, const std::vector<TileAxis>& axes, c
   for (Var v : unseparated(p, p, by, shared, copy()))
     say("writes " + text_.ref(r, body) + " at several values of " + text_.var(v));
 }
+
 void Accesses::races() {
   where_ = nullptr;
   std::vector<Separator> by;
@@ -154,4 +167,4 @@ void Accesses::races() {
     }
 }
 
-}  // namespace tang::kernel
+} // namespace tang::kernel

@@ -7,18 +7,23 @@
 namespace tang::kernel {
 
 class Accesses {
- public:
+public:
   explicit Accesses(const Kernel& k) : k_(k), text_(k, Naming::own) {}
 
   void say(const std::string& what);
+
   bool valid(int m) const { return m >= 0 && size_t(m) < k_.memories.size(); }
+
   const Memory& memory(int m) const { return k_.memories[size_t(m)]; }
+
   void memories();
   static bool injective(const Memory& m);
   bool define(const Facts& f, Var v);
   void uses(const Affine& a, const Facts& f);
+
   // The value of operand n is a variable of its own, so that bounds on it can be used.
   Var operand(int n) const { return Var(k_.vars.size()) + n; }
+
   Affine with_operands(const Coordinate& c) const;
   void coordinate(const Coordinate& c, const Facts& f, const Body* body, size_t earlier);
   void form(const Ref& r, const Facts& f, const Body* body, size_t earlier);
@@ -32,21 +37,24 @@ class Accesses {
   // Two points of one statement write different elements.
   void one_point_each(const Ref& r, const std::vector<TileAxis>& axes, const Facts& outer,
                       const std::vector<Facts>& known, const Body* body);
+
   int copy() const { return int(2 * k_.vars.size()) + 4096; }
+
   void races();
 
- protected:
-  struct Touch {  // of a global that is written
+protected:
+  struct Touch { // of a global that is written
     int memory;
     bool writes;
     Place place;
     std::string text;
   };
+
   const Kernel& k_;
   Text text_;
-  const Stmt* where_ = nullptr;  // the statement at hand
+  const Stmt* where_ = nullptr; // the statement at hand
   std::vector<Touch> touches_;
   std::vector<std::string> out_;
 };
 
-}  // namespace tang::kernel
+} // namespace tang::kernel

@@ -16,10 +16,12 @@ std::vector<TileAxis> axes_of(const Stmt& s) {
              s.node);
   return out;
 }
+
 struct Operand {
   const Ref* ref;
   bool writes;
 };
+
 std::vector<Operand> operands_of(const Stmt& s) {
   std::vector<Operand> out;
   std::visit(Match{[&](const Apply& x) {
@@ -30,7 +32,9 @@ std::vector<Operand> operands_of(const Stmt& s) {
                      for (auto& r : x.body.refs) out.push_back({&r, false});
                      for (auto& r : x.dst) out.push_back({&r, true});
                    },
-                   [&](const Contract& x) { out = {{&x.a, false}, {&x.b, false}, {&x.dst, true}}; },
+                   [&](const Contract& x) {
+                     out = {{&x.a, false}, {&x.b, false}, {&x.dst, true}};
+                   },
                    [&](const Let& x) {
                      if (x.kind == Let::load) out.push_back({&x.ref, false});
                    },
@@ -38,6 +42,7 @@ std::vector<Operand> operands_of(const Stmt& s) {
              s.node);
   return out;
 }
+
 void collect(const Kernel& k, const Block& b, Facts f, int limit, std::vector<Use>& out) {
   for (auto& s : b) {
     const auto axes = axes_of(s);
@@ -64,7 +69,7 @@ void collect(const Kernel& k, const Block& b, Facts f, int limit, std::vector<Us
                s.node);
   }
 }
-}  // namespace
+} // namespace
 
 std::optional<Affine> address(const Kernel& k, const Ref& r) {
   Affine a;
@@ -74,6 +79,7 @@ std::optional<Affine> address(const Kernel& k, const Ref& r) {
   }
   return a;
 }
+
 int contiguous_axis(const Kernel& k, const Ref& r, const std::vector<TileAxis>& axes) {
   const auto a = address(k, r);
   if (!a) return -1;
@@ -94,6 +100,7 @@ int vector_width(const Kernel& k, const Ref& r, const std::vector<TileAxis>& axe
   while (2 * w <= limit && axes[size_t(axis)].extent % (2 * w) == 0 && f.multiple(rest, 2 * w)) w *= 2;
   return w;
 }
+
 std::vector<Use> uses(const Kernel& k, int limit) {
   Facts f;
   for (auto& g : k.grid) f.define(g.var, 0, std::max<int64_t>(0, g.extent - 1), {g.step, 0});
@@ -102,4 +109,4 @@ std::vector<Use> uses(const Kernel& k, int limit) {
   return out;
 }
 
-}  // namespace tang::kernel
+} // namespace tang::kernel

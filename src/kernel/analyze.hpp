@@ -21,16 +21,17 @@ struct Use {
   const Stmt* statement;
   const Ref* ref;
   bool writes = false;
-  int axis = -1;   // contiguous, of the statement's axes (a fold: kept, then folded; a contraction: m, n, k)
-  int width = 1;   // along it
+  int axis = -1; // contiguous, of the statement's axes (a fold: kept, then folded; a contraction: m, n, k)
+  int width = 1; // along it
 };
+
 std::vector<Use> uses(const Kernel& k, int limit = 16);
 
 struct Traffic {
-  std::array<int64_t, 4> loaded{}, stored{};       // bytes, by Home
-  std::vector<int64_t> loaded_of, stored_of;       // bytes, by memory
-  int64_t flops = 0; // real adds, multiplications, comparisons; a multiply-add is two
-  int64_t special = 0;                             // reciprocals, roots, exponentials, logarithms, sines
+  std::array<int64_t, 4> loaded{}, stored{}; // bytes, by Home
+  std::vector<int64_t> loaded_of, stored_of; // bytes, by memory
+  int64_t flops = 0;                         // real adds, multiplications, comparisons; a multiply-add is two
+  int64_t special = 0;                       // reciprocals, roots, exponentials, logarithms, sines
   bool exact =
       true; // false: a bound depends on data, or the walk was cut short and blocks were taken for alike
 };
@@ -45,4 +46,4 @@ Traffic traffic(const Kernel& k, int lanes = 1);
 // a.
 inline int registers(const Contract& c) { return c.rows * c.vectors + c.vectors + 1; }
 
-}  // namespace tang::kernel
+} // namespace tang::kernel

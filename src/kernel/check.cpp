@@ -12,8 +12,9 @@ using expr::Op;
 using expr::Term;
 
 class Checker : Accesses {
- public:
+public:
   using Accesses::Accesses;
+
   std::vector<std::string> run() {
     memories();
     Facts f;
@@ -29,7 +30,7 @@ class Checker : Accesses {
     return out_;
   }
 
- private:
+private:
   // ---- statements ----
   void axes(const std::vector<TileAxis>& a, Facts& f) {
     for (auto& x : a) {
@@ -37,6 +38,7 @@ class Checker : Accesses {
       if (define(f, x.var)) f.define(x.var, 0, std::max<int64_t>(0, x.extent - 1));
     }
   }
+
   void operands(const Body& b, Facts& f) {
     for (size_t n = 0; n < b.refs.size(); ++n) {
       std::optional<int64_t> low, high;
@@ -51,6 +53,7 @@ class Checker : Accesses {
       f.define(operand(int(n)), low, high);
     }
   }
+
   void body(const Body& b, const Facts& f) {
     for (size_t n = 0; n < b.refs.size(); ++n) form(b.refs[n], f, &b, n);
     for (auto& g : b.guards) bounds(g, f, &b);
@@ -75,16 +78,19 @@ class Checker : Accesses {
         say("a body reads a guard that it does not have");
     }
   }
+
   void bounds(const std::vector<Bounds>& b, const Facts& f, const Body* body_of) {
     for (auto& x : b)
       for (auto& c : x) coordinate(c, f, body_of, body_of ? body_of->refs.size() : 0);
   }
+
   void typed(const std::vector<Ref>& dst, const std::vector<Id>& values, const Body* b) {
     for (size_t d = 0; d < dst.size() && d < values.size(); ++d)
       if (valid(dst[d].memory) && type_of(memory(dst[d].memory).format) != (*k_.pool)[values[d]].type)
         say("stores a value of type " + std::string(name((*k_.pool)[values[d]].type)) + " in " +
             text_.ref(dst[d], b));
   }
+
   // What is known at a live point: all of the bounds, and one of `any`.
   std::vector<Facts> live(const Facts& f, const Bounds& all, const std::vector<Bounds>& any) const {
     Facts base = f;
@@ -97,6 +103,7 @@ class Checker : Accesses {
     }
     return out;
   }
+
   // An operand that is also a destination must be read at the point that is written.
   void in_place(const std::vector<Ref>& dst, const Body& b, const std::vector<TileAxis>& axes) {
     auto own = [&](const Affine& a) {
@@ -120,6 +127,7 @@ class Checker : Accesses {
               ": the order of points would show");
       }
   }
+
   void check_apply(const Apply& x, const Facts& outer, std::set<int>& written, bool full) {
     Facts f = outer;
     axes(x.axes, f);
@@ -145,6 +153,7 @@ class Checker : Accesses {
     }
     in_place(x.dst, x.body, x.axes);
   }
+
   void check_fold(const Fold& x, const Facts& outer, std::set<int>& written, bool full) {
     Facts kept = outer;
     axes(x.kept, kept);
@@ -193,11 +202,13 @@ class Checker : Accesses {
       for (auto& r : x.body.refs)
         if (r.memory == d.memory) in_place({d}, x.body, every);
   }
+
   Affine flat(const std::vector<TileAxis>& a) const {
     Affine out;
     for (auto& x : a) out = x.extent * out + variable(x.var);
     return out;
   }
+
   void check_contract(const Contract& x, const Facts& outer, std::set<int>& written) {
     Facts f = outer;
     axes(x.m, f);
@@ -251,6 +262,7 @@ class Checker : Accesses {
     if (x.dst.memory == x.a.memory || x.dst.memory == x.b.memory)
       say("contracts " + text_.ref(x.dst) + " into itself");
   }
+
   void check_let(const Let& x, Facts& f, const std::set<int>& written) {
     for (auto& o : x.operands) uses(o, f);
     if (x.kind == Let::load) {
@@ -265,6 +277,7 @@ class Checker : Accesses {
     if (x.kind == Let::floor_div && x.divisor < 1) return say("a Let divides by less than 1");
     if (define(f, x.var)) define_let(f, x, k_);
   }
+
   // The body once; what it writes stays written where the loop is known to run.
   void loop(Var v, const Affine& begin, const Affine& end, int64_t step,
             const std::vector<const Block*>& bodies, const Facts& outer, std::set<int>& written, bool full,
@@ -276,11 +289,13 @@ class Checker : Accesses {
     for (auto* b : bodies) block(*b, f, inside_it, full);
     if (runs) written = inside_it;
   }
+
   bool later(const Pipeline& x, size_t s, const Facts& f) const {
     for (size_t t = s + 1; t < x.segments.size(); ++t)
       if (f.proves(x.segments[t].end - x.segments[t].begin - constant(1))) return true;
     return false;
   }
+
   void check_pipeline(const Pipeline& x, const Facts& f, std::set<int>& written) {
     if (x.step < 1 || x.stages < 1) return say("a pipeline with a step or stages below 1");
     bool joined = !x.segments.empty(), runs = false;
@@ -305,6 +320,7 @@ class Checker : Accesses {
     }
     written = after;
   }
+
   bool has_pipeline(const Block& b) const {
     for (auto& s : b) {
       if (std::holds_alternative<Pipeline>(s.node)) return true;
@@ -313,6 +329,7 @@ class Checker : Accesses {
     }
     return false;
   }
+
   // `f` grows by the Lets of the block; they end with it.
   void block(const Block& b, Facts f, std::set<int>& written, bool full) {
     const Stmt* outer = where_;
@@ -349,8 +366,8 @@ class Checker : Accesses {
     where_ = outer;
   }
 };
-}  // namespace
+} // namespace
 
 std::vector<std::string> problems(const Kernel& k) { return Checker(k).run(); }
 
-}  // namespace tang::kernel
+} // namespace tang::kernel

@@ -16,4 +16,4 @@ namespace tang::kernel {
 // simulate().
 std::vector<std::string> problems(const Kernel& k);
 
-}  // namespace tang::kernel
+} // namespace tang::kernel

@@ -19,12 +19,12 @@ bool differs(const Place& a, const Place& b, const Facts& fa, const Facts& fb, c
   }
   return both.impossible();
 }
-}  // namespace
+} // namespace
 
 std::vector<Var> unseparated(const Place& a, const Place& b, const std::vector<Separator>& by,
                              const std::set<Var>& shared, int offset) {
   std::vector<Separator> left = by;
-  std::set<Var> equal = shared;  // grows: coordinates that are equal force these to be equal
+  std::set<Var> equal = shared; // grows: coordinates that are equal force these to be equal
   for (bool moved = true; moved && !left.empty();) {
     moved = false;
     for (size_t s = 0; s < left.size() && !moved; ++s) {
@@ -46,4 +46,4 @@ std::vector<Var> unseparated(const Place& a, const Place& b, const std::vector<S
   return out;
 }
 
-}  // namespace tang::kernel
+} // namespace tang::kernel

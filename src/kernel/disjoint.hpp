@@ -6,8 +6,9 @@ namespace tang::kernel {
 
 struct Separator {
   Var var;
-  int64_t step = 1;  // two states differ by at least this much where they differ
+  int64_t step = 1; // two states differ by at least this much where they differ
 };
+
 // An access: its coordinates, and what is known where it happens (one of these).
 struct Place {
   std::vector<Affine> index;
@@ -19,4 +20,4 @@ struct Place {
 std::vector<Var> unseparated(const Place& a, const Place& b, const std::vector<Separator>& by,
                              const std::set<Var>& shared, int offset);
 
-}  // namespace tang::kernel
+} // namespace tang::kernel

@@ -9,6 +9,7 @@ namespace tang::kernel {
 
 namespace {
 using Bound = std::optional<int64_t>;
+
 // a * x + b * y with every step checked.
 std::optional<Affine> mixed(int64_t a, const Affine& x, int64_t b, const Affine& y) {
   Affine out;
@@ -32,6 +33,7 @@ std::optional<Affine> mixed(int64_t a, const Affine& x, int64_t b, const Affine&
   }
   return out;
 }
+
 // Divides by the common factor; over the integers the constant rounds down.
 void normalise(Affine& e) {
   int64_t g = 0;
@@ -40,20 +42,23 @@ void normalise(Affine& e) {
   for (auto& t : e.terms) t.second /= g;
   e.c = floor_div(e.c, g);
 }
-Residue meet(const Residue& a, const Residue& b) {  // of a value that is either
+
+Residue meet(const Residue& a, const Residue& b) { // of a value that is either
   const int64_t by = std::gcd(std::gcd(a.by, b.by), a.rest - b.rest);
   return {by, by ? floor_mod(a.rest, by) : a.rest};
 }
-}  // namespace
+} // namespace
 
 void Facts::define(Var v, Bound low, Bound high, Residue residue) {
   order_[v] = boxes_.size();
   boxes_.push_back({v, low, high, residue});
 }
+
 void Facts::assume(const Affine& e) {
   assumed_.push_back(e);
   normalise(assumed_.back());
 }
+
 void Facts::one_of(Var v, const std::vector<Affine>& values) { cases_[v] = values; }
 
 Bound Facts::low(const Affine& e) const {
@@ -68,10 +73,12 @@ Bound Facts::low(const Affine& e) const {
   }
   return sum;
 }
+
 Bound Facts::high(const Affine& e) const {
   const Bound l = low(-1 * e);
   return l ? Bound(-*l) : Bound{};
 }
+
 Residue Facts::residue(const Affine& e) const {
   int64_t by = 0, rest = e.c;
   for (auto& [v, k] : e.terms) {
@@ -82,6 +89,7 @@ Residue Facts::residue(const Affine& e) const {
   }
   return {by, by ? floor_mod(rest, by) : rest};
 }
+
 bool Facts::multiple(const Affine& e, int64_t of) const {
   const Residue r = residue(e);
   return of == 1 || (r.by % of == 0 && r.rest % of == 0);
@@ -127,6 +135,7 @@ bool Facts::prove(Affine e, int depth, int& budget) const {
   const auto rest = mixed(1, e, -k, variable(v) - constant(*end));
   return rest && prove(*rest, depth - 1, budget);
 }
+
 bool Facts::proves(const Affine& e) const {
   for (int depth : {1, 2, 3, 4, 6, 9}) { // short proofs first: a wrong turn deep down would use up the budget
     int budget = 2000;
@@ -134,6 +143,7 @@ bool Facts::proves(const Affine& e) const {
   }
   return false;
 }
+
 bool Facts::impossible() const {
   for (auto& c : assumed_) {
     int budget = 300;
@@ -141,16 +151,20 @@ bool Facts::impossible() const {
   }
   return false;
 }
+
 Affine renamed(const Affine& a, const std::set<Var>& shared, int offset) {
   Affine out = constant(a.c);
   for (auto& [v, k] : a.terms) out = out + variable(shared.count(v) ? v : v + offset, k);
   return out;
 }
+
 Facts Facts::beside(const Facts& other, const std::set<Var>& shared, int offset) const {
   Facts out = *this;
   for (auto& b : other.boxes_)
-    if (!shared.count(b.var)) out.define(b.var + offset, b.low, b.high, b.residue);
-    else if (!out.defined(b.var)) out.define(b.var, b.low, b.high, b.residue);
+    if (!shared.count(b.var))
+      out.define(b.var + offset, b.low, b.high, b.residue);
+    else if (!out.defined(b.var))
+      out.define(b.var, b.low, b.high, b.residue);
   for (auto& e : other.assumed_) out.assume(renamed(e, shared, offset));
   for (auto& [v, values] : other.cases_) {
     if (shared.count(v)) continue;
@@ -160,6 +174,7 @@ Facts Facts::beside(const Facts& other, const std::set<Var>& shared, int offset)
   }
   return out;
 }
+
 std::set<Var> Facts::determined_by(const std::set<Var>& fixed) const {
   std::set<Var> out = fixed;
   for (auto& b : boxes_) {
@@ -172,8 +187,9 @@ std::set<Var> Facts::determined_by(const std::set<Var>& fixed) const {
   }
   return out;
 }
+
 void define_loop(Facts& f, Var v, const Affine& begin, const Affine& end, int64_t step) {
-  const bool whole = f.multiple(end - begin, step);  // the last block ends at `end`
+  const bool whole = f.multiple(end - begin, step); // the last block ends at `end`
   const int64_t back = whole ? step : 1;
   const Residue from = f.residue(begin);
   const int64_t by = std::gcd(from.by, step);
@@ -186,6 +202,7 @@ void define_loop(Facts& f, Var v, const Affine& begin, const Affine& end, int64_
   f.assume(variable(v) - begin);
   f.assume(end - variable(v) - constant(back));
 }
+
 void define_let(Facts& f, const Let& x, const Kernel& k) {
   if (x.kind == Let::load) {
     const int bits = x.ref.memory < 0 ? 64 : row(k.memories[size_t(x.ref.memory)].format).bits;
@@ -226,4 +243,4 @@ void define_let(Facts& f, const Let& x, const Kernel& k) {
   }
 }
 
-}  // namespace tang::kernel
+} // namespace tang::kernel

@@ -3,7 +3,9 @@
 namespace tang::kernel {
 
 int Fragment::lanes() const { return int(Layout{lane, {}}.size()); }
+
 int Fragment::elements() const { return int(Layout{element, {}}.size()); }
+
 Layout Fragment::map() const { return joined({lane, {}}, {element, {}}); }
 
 // A lane is (group of 4: 8, place in it: 4). Pairs of columns lie in one register; then rows 8 apart, then
@@ -16,6 +18,7 @@ std::vector<Fragment> mma_m16n8k16() {
       {name, 'd', Team::subgroup, 16, 8, {{8, 8}, {4, 2}}, {{2, 8 * 8}, {2, 1}}},
   };
 }
+
 Fragment wgmma_a() {
   return {"wgmma.m64k16",
           'a',
@@ -25,6 +28,7 @@ Fragment wgmma_a() {
           {{4, 16 * 16}, {8, 16}, {4, 2}},
           {{2, 8}, {2, 8 * 16}, {2, 1}}};
 }
+
 Fragment wgmma_d(int n) {
   check(n > 0 && n % 8 == 0, "wgmma: n is a multiple of 8");
   return {"wgmma.m64k16",
@@ -35,6 +39,7 @@ Fragment wgmma_d(int n) {
           {{4, 16 * n}, {8, n}, {4, 2}},
           {{n / 8, 8}, {2, 8 * n}, {2, 1}}};
 }
+
 Cast is_cast(const Fragment& d, int column, const Fragment& operand) {
   if (d.lanes() != operand.lanes() || d.rows != operand.rows || column + operand.columns > d.columns)
     return {false, 0};
@@ -53,4 +58,4 @@ Cast is_cast(const Fragment& d, int column, const Fragment& operand) {
   return {true, first};
 }
 
-}  // namespace tang::kernel
+} // namespace tang::kernel

@@ -7,21 +7,28 @@
 namespace tang::kernel {
 
 Affine constant(int64_t c) { return {c, {}}; }
+
 Affine variable(Var v, int64_t k) { return k ? Affine{0, {{v, k}}} : Affine{}; }
+
 int64_t coefficient(const Affine& a, Var v) {
   for (auto& [x, k] : a.terms)
     if (x == v) return k;
   return 0;
 }
+
 Affine operator+(const Affine& a, const Affine& b) {
   Affine out{a.c + b.c, a.terms};
   for (auto& [v, k] : b.terms) {
-    auto it = std::lower_bound(out.terms.begin(), out.terms.end(), v, [](auto& t, Var x) { return t.first < x; });
-    if (it == out.terms.end() || it->first != v) out.terms.insert(it, {v, k});
-    else if ((it->second += k) == 0) out.terms.erase(it);
+    auto it =
+        std::lower_bound(out.terms.begin(), out.terms.end(), v, [](auto& t, Var x) { return t.first < x; });
+    if (it == out.terms.end() || it->first != v)
+      out.terms.insert(it, {v, k});
+    else if ((it->second += k) == 0)
+      out.terms.erase(it);
   }
   return out;
 }
+
 Affine operator*(int64_t k, const Affine& a) {
   if (!k) return {};
   Affine out = a;
@@ -29,6 +36,7 @@ Affine operator*(int64_t k, const Affine& a) {
   for (auto& t : out.terms) t.second *= k;
   return out;
 }
+
 bool operator==(const Affine& a, const Affine& b) { return a.c == b.c && a.terms == b.terms; }
 
 std::vector<int64_t> row_major(const std::vector<int64_t>& shape) {
@@ -36,6 +44,7 @@ std::vector<int64_t> row_major(const std::vector<int64_t>& shape) {
   for (size_t d = s.size(); d-- > 1;) s[d - 1] = s[d] * shape[d];
   return s;
 }
+
 int64_t Memory::size() const {
   int64_t last = 0;
   for (size_t d = 0; d < shape.size(); ++d) {
@@ -44,17 +53,21 @@ int64_t Memory::size() const {
   }
   return last + 1;
 }
+
 Var Kernel::fresh(const std::string& stem) {
   std::string name = stem;
-  for (int n = 1; std::find(vars.begin(), vars.end(), name) != vars.end(); ++n) name = stem + std::to_string(n);
+  for (int n = 1; std::find(vars.begin(), vars.end(), name) != vars.end(); ++n)
+    name = stem + std::to_string(n);
   vars.push_back(name);
   return Var(vars.size()) - 1;
 }
+
 int Kernel::add(Memory m) {
   if (m.strides.empty()) m.strides = row_major(m.shape);
   memories.push_back(std::move(m));
   return int(memories.size()) - 1;
 }
+
 int64_t workgroups(const Kernel& k) {
   int64_t n = 1;
   for (auto& g : k.grid) n *= (g.extent + g.step - 1) / g.step;
@@ -65,12 +78,16 @@ namespace {
 // In a full segment every point lives: the tests go.
 Block full(Block b) {
   for (auto& s : b)
-    std::visit(Match{[](Apply& x) { x.partial.clear(); }, [](Fold& x) { x.partial.clear(); },
-                     [](Loop& x) { x.body = full(std::move(x.body)); }, [](If& x) { x.then = full(std::move(x.then)); },
-                     [](Pipeline&) { bug(__FILE__, __LINE__, "a pipeline inside a pipeline's full segment"); }, [](auto&) {}},
-               s.node);
+    std::visit(
+        Match{[](Apply& x) { x.partial.clear(); }, [](Fold& x) { x.partial.clear(); },
+              [](Loop& x) { x.body = full(std::move(x.body)); },
+              [](If& x) { x.then = full(std::move(x.then)); },
+              [](Pipeline&) { bug(__FILE__, __LINE__, "a pipeline inside a pipeline's full segment"); },
+              [](auto&) {}},
+        s.node);
   return b;
 }
+
 Block expand(Kernel& k, const Block& b) {
   Block out;
   for (auto& s : b)
@@ -79,7 +96,9 @@ Block expand(Kernel& k, const Block& b) {
                        l.body = expand(k, x.body);
                        out.push_back({l});
                      },
-                     [&](const If& x) { out.push_back({If{x.all, expand(k, x.then)}}); },
+                     [&](const If& x) {
+                       out.push_back({If{x.all, expand(k, x.then)}});
+                     },
                      [&](const Pipeline& p) {
                        std::vector<Segment> order = p.segments;
                        if (p.reverse) std::reverse(order.begin(), order.end());
@@ -94,7 +113,7 @@ Block expand(Kernel& k, const Block& b) {
                s.node);
   return out;
 }
-}  // namespace
+} // namespace
 
 Kernel expand_pipelines(const Kernel& k) {
   Kernel out = k;
@@ -102,4 +121,4 @@ Kernel expand_pipelines(const Kernel& k) {
   return out;
 }
 
-}  // namespace tang::kernel
+} // namespace tang::kernel

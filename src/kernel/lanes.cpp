@@ -8,42 +8,42 @@ using expr::Op;
 using expr::Type;
 
 namespace {
-template <class F>
-void real1(const Reg& a, Reg& d, int n, F f) {
+template <class F> void real1(const Reg& a, Reg& d, int n, F f) {
   for (int l = 0; l < n; ++l) d.r[l] = f(a.r[l]);
 }
-template <class F>
-void real2(const Reg& a, const Reg& b, Reg& d, int n, F f) {
+
+template <class F> void real2(const Reg& a, const Reg& b, Reg& d, int n, F f) {
   for (int l = 0; l < n; ++l) d.r[l] = f(a.r[l], b.r[l]);
 }
-template <class F>
-void whole2(const Reg& a, const Reg& b, Reg& d, int n, F f) {
+
+template <class F> void whole2(const Reg& a, const Reg& b, Reg& d, int n, F f) {
   for (int l = 0; l < n; ++l) d.i[l] = f(a.i[l], b.i[l]);
 }
+
 // The common ones without a call per lane; the table of meanings serves the rest.
 bool fast(const Instr& in, const Reg& a, const Reg& b, Reg& d, int n) {
   if (in.in == Type::real) switch (in.op) {
-      case Op::add: real2(a, b, d, n, [](double x, double y) { return x + y; }); return true;
-      case Op::mul: real2(a, b, d, n, [](double x, double y) { return x * y; }); return true;
-      case Op::neg: real1(a, d, n, [](double x) { return -x; }); return true;
-      case Op::recip: real1(a, d, n, [](double x) { return 1 / x; }); return true;
-      case Op::sqrt: real1(a, d, n, [](double x) { return std::sqrt(x); }); return true;
-      case Op::exp2: real1(a, d, n, [](double x) { return std::exp2(x); }); return true;
-      case Op::max: real2(a, b, d, n, expr::max_real); return true;
-      case Op::min: real2(a, b, d, n, expr::min_real); return true;
-      case Op::less:
-        for (int l = 0; l < n; ++l) d.i[l] = a.r[l] < b.r[l];
-        return true;
-      default: return false;
+    case Op::add: real2(a, b, d, n, [](double x, double y) { return x + y; }); return true;
+    case Op::mul: real2(a, b, d, n, [](double x, double y) { return x * y; }); return true;
+    case Op::neg: real1(a, d, n, [](double x) { return -x; }); return true;
+    case Op::recip: real1(a, d, n, [](double x) { return 1 / x; }); return true;
+    case Op::sqrt: real1(a, d, n, [](double x) { return std::sqrt(x); }); return true;
+    case Op::exp2: real1(a, d, n, [](double x) { return std::exp2(x); }); return true;
+    case Op::max: real2(a, b, d, n, expr::max_real); return true;
+    case Op::min: real2(a, b, d, n, expr::min_real); return true;
+    case Op::less:
+      for (int l = 0; l < n; ++l) d.i[l] = a.r[l] < b.r[l];
+      return true;
+    default: return false;
     }
   switch (in.op) {
-    case Op::both: whole2(a, b, d, n, [](int64_t x, int64_t y) { return int64_t(x && y); }); return true;
-    case Op::less: whole2(a, b, d, n, [](int64_t x, int64_t y) { return int64_t(x < y); }); return true;
-    case Op::equal: whole2(a, b, d, n, [](int64_t x, int64_t y) { return int64_t(x == y); }); return true;
-    default: return false;
+  case Op::both: whole2(a, b, d, n, [](int64_t x, int64_t y) { return int64_t(x && y); }); return true;
+  case Op::less: whole2(a, b, d, n, [](int64_t x, int64_t y) { return int64_t(x < y); }); return true;
+  case Op::equal: whole2(a, b, d, n, [](int64_t x, int64_t y) { return int64_t(x == y); }); return true;
+  default: return false;
   }
 }
-}  // namespace
+} // namespace
 
 void compute(const Instr& in, std::vector<Reg>& regs, int n, expr::Format round) {
   Reg& d = regs[size_t(in.dst)];
@@ -71,4 +71,4 @@ void compute(const Instr& in, std::vector<Reg>& regs, int n, expr::Format round)
     for (int l = 0; l < n; ++l) d.r[l] = expr::rounded(d.r[l], round);
 }
 
-}  // namespace tang::kernel
+} // namespace tang::kernel

@@ -11,22 +11,26 @@ int64_t Layout::size() const {
   for (auto& m : modes) n *= m.extent;
   return n;
 }
+
 int64_t Layout::span() const {
   int64_t last = 0;
   for (auto& m : modes) last += (m.extent - 1) * m.stride;
   return last + 1;
 }
+
 int64_t Layout::operator()(int64_t flat) const {
   int64_t sum = 0;
   for (size_t d = modes.size(); d-- > 0; flat /= modes[d].extent)
     sum += flat % modes[d].extent * modes[d].stride;
   return swizzle(sum);
 }
+
 int64_t Layout::at(const std::vector<int64_t>& coordinate) const {
   int64_t sum = 0;
   for (size_t d = 0; d < modes.size(); ++d) sum += coordinate[d] * modes[d].stride;
   return swizzle(sum);
 }
+
 std::string text(const Layout& l) {
   std::string out = "(";
   for (size_t d = 0; d < l.modes.size(); ++d)
@@ -37,17 +41,20 @@ std::string text(const Layout& l) {
            " with " + std::to_string(l.swizzle.with);
   return out;
 }
+
 Layout layout_of(const Memory& m) {
   Layout l;
   for (size_t d = 0; d < m.shape.size(); ++d) l.modes.push_back({m.shape[d], m.strides[d]});
   return l;
 }
+
 Layout joined(const Layout& outer, const Layout& inner) {
   Layout l = outer;
   l.modes.insert(l.modes.end(), inner.modes.begin(), inner.modes.end());
   if (!l.swizzle.bits) l.swizzle = inner.swizzle;
   return l;
 }
+
 Layout coalesced(const Layout& l) {
   Layout out;
   out.swizzle = l.swizzle;
@@ -71,7 +78,7 @@ Result<Layout> compose(const Layout& a, const Layout& b) {
   Layout out;
   out.swizzle = a.swizzle;
   for (auto& m : b.modes) {
-    std::vector<Mode> steps;  // innermost first
+    std::vector<Mode> steps; // innermost first
     int64_t left = m.extent, stride = m.stride;
     if (left == 1 || stride == 0) {
       out.modes.push_back({left, 0});
@@ -101,6 +108,7 @@ Result<Layout> compose(const Layout& a, const Layout& b) {
       return Refusal{"modes of " + text(b) + " carry over a digit of " + text(digits)};
   return out;
 }
+
 namespace {
 std::vector<Mode> by_stride(const Layout& l) {
   std::vector<Mode> m;
@@ -109,16 +117,17 @@ std::vector<Mode> by_stride(const Layout& l) {
   std::sort(m.begin(), m.end(), [](const Mode& x, const Mode& y) { return x.stride < y.stride; });
   return m;
 }
+
 // The least n whose multiples complement() accepts.
 int64_t place(const Layout& l) {
   const auto m = by_stride(l);
   return m.empty() ? 1 : m.back().extent * m.back().stride;
 }
-}  // namespace
+} // namespace
 
 Result<Layout> complement(const Layout& b, int64_t n) {
   if (b.swizzle.bits) return Refusal{text(b) + " has a swizzle"};
-  std::vector<Mode> gaps;  // innermost first
+  std::vector<Mode> gaps; // innermost first
   int64_t filled = 1;
   for (auto& m : by_stride(b)) {
     if (m.stride < filled || m.stride % filled != 0) return Refusal{"modes of " + text(b) + " overlap"};
@@ -131,12 +140,15 @@ Result<Layout> complement(const Layout& b, int64_t n) {
   out.modes.assign(gaps.rbegin(), gaps.rend());
   return out;
 }
+
 Result<Layout> inverse(const Layout& l) {
   if (l.swizzle.bits) return Refusal{text(l) + " has a swizzle"};
+
   struct Weighted {
     Mode mode;
-    int64_t weight;  // of the mode in the flat coordinate
+    int64_t weight; // of the mode in the flat coordinate
   };
+
   std::vector<Weighted> m;
   for (size_t d = l.modes.size(), inner = 1; d-- > 0; inner *= size_t(l.modes[d].extent))
     if (l.modes[d].extent > 1) m.push_back({l.modes[d], int64_t(inner)});
@@ -150,6 +162,7 @@ Result<Layout> inverse(const Layout& l) {
   }
   return out;
 }
+
 Result<Parts> divide(const Layout& a, const Layout& b) {
   const auto rest = complement(b, a.size());
   if (!rest) return Refusal{rest.why()};
@@ -161,6 +174,7 @@ Result<Parts> divide(const Layout& a, const Layout& b) {
   check(bool(inner) && bool(outer), "a part of a composition is a composition");
   return Parts{*outer, *inner};
 }
+
 Result<Parts> product(const Layout& a, const Layout& b) {
   const auto room = complement(a, place(a) * b.span());
   if (!room) return Refusal{room.why()};
@@ -168,8 +182,9 @@ Result<Parts> product(const Layout& a, const Layout& b) {
   if (!outer) return Refusal{outer.why()};
   return Parts{*outer, a};
 }
+
 int bank_rounds(const std::vector<int64_t>& bytes) {
-  std::map<int64_t, std::set<int64_t>> words;  // of each bank
+  std::map<int64_t, std::set<int64_t>> words; // of each bank
   size_t worst = 0;
   for (int64_t b : bytes) {
     auto& w = words[b / 4 % 32];
@@ -179,4 +194,4 @@ int bank_rounds(const std::vector<int64_t>& bytes) {
   return int(worst);
 }
 
-}  // namespace tang::kernel
+} // namespace tang::kernel

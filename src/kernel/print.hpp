@@ -7,17 +7,19 @@
 namespace tang::kernel {
 
 enum class Naming : uint8_t { canonical, own };
+
 class Text {
- public:
+public:
   Text(const Kernel& k, Naming naming) : k_(k), naming_(naming) {}
+
   std::string kernel();
-  std::string head(const Stmt& s);  // one line: what the statement is, without what lies inside
+  std::string head(const Stmt& s); // one line: what the statement is, without what lies inside
   std::string ref(const Ref& r, const Body* body = nullptr);
   std::string affine(const Affine& a);
   std::string var(Var v);
   std::string memory(int m);
 
- private:
+private:
   std::string coordinate(const Coordinate& c, const Body* body);
   std::string all(const Bounds& b, const Body* body);
   std::string any(const std::vector<Bounds>& b, const Body* body);
@@ -32,9 +34,9 @@ class Text {
 
   const Kernel& k_;
   Naming naming_;
-  std::map<Var, int> vars_;        // in order of first use
-  std::vector<int> tiles_;         // likewise
-  std::map<Id, std::string> named_;  // terms of the statement at hand that are used more than once
+  std::map<Var, int> vars_;         // in order of first use
+  std::vector<int> tiles_;          // likewise
+  std::map<Id, std::string> named_; // terms of the statement at hand that are used more than once
 };
 
-}  // namespace tang::kernel
+} // namespace tang::kernel

@@ -49,12 +49,13 @@ void deciding(const Block& b, std::set<Var>& out) {
 }
 
 class Counter {
- public:
+public:
   Counter(const Kernel& k, int lanes) : k_(k), lanes_(std::max(1, lanes)), at_(k.vars.size(), 0) {
     out_.loaded_of.resize(k.memories.size());
     out_.stored_of.resize(k.memories.size());
     deciding(k.body, deciding_);
   }
+
   Traffic run() {
     grid(0, 1);
     for (size_t m = 0; m < k_.memories.size(); ++m) {
@@ -64,16 +65,17 @@ class Counter {
     return out_;
   }
 
- private:
+private:
   using Extents = std::vector<std::pair<Var, int64_t>>;
+
   int64_t value(const Affine& a) const {
     int64_t v = a.c;
     for (auto& [x, k] : a.terms) v = add_saturated(v, mul_saturated(k, at_[size_t(x)]));
     return v;
   }
+
   // Runs `body` for each value, or once for all where the variable decides nothing.
-  template <class F>
-  void repeat(Var v, int64_t begin, int64_t end, int64_t step, int64_t times, F body) {
+  template <class F> void repeat(Var v, int64_t begin, int64_t end, int64_t step, int64_t times, F body) {
     if (begin >= end) return;
     const int64_t trips = ceil_div(end - begin, step);
     if (deciding_.count(v) && visits_ + trips > limit) out_.exact = false;
@@ -86,10 +88,12 @@ class Counter {
       body(times);
     }
   }
+
   void grid(size_t g, int64_t times) {
     if (g == k_.grid.size()) return block(k_.body, times, false);
     repeat(k_.grid[g].var, 0, k_.grid[g].extent, k_.grid[g].step, times, [&](int64_t t) { grid(g + 1, t); });
   }
+
   // The range of each axis that the bounds leave for some values of the others.
   void clip(const std::vector<TileAxis>& axes, const std::vector<const Bounds*>& all, Extents& out) {
     for (auto& a : axes) {
@@ -100,13 +104,16 @@ class Counter {
             out_.exact = false;
             continue;
           }
-          int64_t k = 0, rest = c.affine.c;  // the other axes as favourable as they can be
+          int64_t k = 0, rest = c.affine.c; // the other axes as favourable as they can be
           for (auto& [v, x] : c.affine.terms) {
             const Var var = v;
             auto other = std::find_if(axes.begin(), axes.end(), [&](auto& o) { return o.var == var; });
-            if (v == a.var) k = x;
-            else if (other != axes.end()) rest += x > 0 ? x * (other->extent - 1) : 0;
-            else rest += x * at_[size_t(v)];
+            if (v == a.var)
+              k = x;
+            else if (other != axes.end())
+              rest += x > 0 ? x * (other->extent - 1) : 0;
+            else
+              rest += x * at_[size_t(v)];
           }
           if (k == 0 && rest < 0) hi = -1;
           if (k > 0) lo = std::max(lo, ceil_div(-rest, k));
@@ -115,11 +122,13 @@ class Counter {
       out.emplace_back(a.var, std::max<int64_t>(0, hi - lo + 1));
     }
   }
+
   static int64_t points(const Extents& e) {
     int64_t n = 1;
     for (auto& x : e) n *= x.second;
     return n;
   }
+
   void axes_in(const Ref& r, const Body* body, std::set<Var>& out) const {
     for (auto& c : r.index) {
       for (auto& t : c.affine.terms) out.insert(t.first);
@@ -127,6 +136,7 @@ class Counter {
         if (body && size_t(g) < body->refs.size()) axes_in(body->refs[size_t(g)], body, out);
     }
   }
+
   int64_t distinct(const Ref& r, const Body* body, const Extents& e) const {
     if (points(e) == 0) return 0;
     std::set<Var> own;
@@ -136,6 +146,7 @@ class Counter {
       if (own.count(v)) n *= extent;
     return n;
   }
+
   int64_t bytes(int m) const { return row(k_.memories[size_t(m)].format).bits / 8; }
 
   void load(const Ref& r, int64_t elements) {
@@ -145,25 +156,31 @@ class Counter {
   void store(const Ref& r, int64_t elements) {
     out_.stored_of[size_t(r.memory)] += elements * bytes(r.memory);
   }
+
   void operations(const std::vector<Id>& roots, int64_t times) {
     for (Id id : schedule(*k_.pool, roots)) {
       const expr::Term& t = (*k_.pool)[id];
       if (!t.arity() || (*k_.pool)[t.args[t.op == Op::select ? 1 : 0]].type != Type::real) continue;
       switch (t.op) {
-        case Op::add: case Op::mul: case Op::max: case Op::min: case Op::less: case Op::equal: case Op::floor:
-          out_.flops += times;
-          break;
-        case Op::recip:
-        case Op::sqrt:
-        case Op::sin:
-        case Op::atan2:
-        case Op::exp2:
-        case Op::log2:
-        case Op::ratio: out_.special += times; break;
-        default: break;
+      case Op::add:
+      case Op::mul:
+      case Op::max:
+      case Op::min:
+      case Op::less:
+      case Op::equal:
+      case Op::floor: out_.flops += times; break;
+      case Op::recip:
+      case Op::sqrt:
+      case Op::sin:
+      case Op::atan2:
+      case Op::exp2:
+      case Op::log2:
+      case Op::ratio: out_.special += times; break;
+      default: break;
       }
     }
   }
+
   void count(const Apply& x, int64_t times, bool full) {
     std::vector<const Bounds*> all = {&x.bounds};
     if (!full && x.partial.size() == 1) all.push_back(&x.partial[0]);
@@ -177,6 +194,7 @@ class Counter {
     if (x.body.when) roots.push_back(*x.body.when);
     operations(roots, times * points(live));
   }
+
   void count(const Fold& x, int64_t times, bool full) {
     std::vector<const Bounds*> all = {&x.bounds, &x.limits};
     if (!full && x.partial.size() == 1) all.push_back(&x.partial[0]);
@@ -193,6 +211,7 @@ class Counter {
     operations(x.body.values, times * points(live));
     operations(x.combine, times * points(live));
   }
+
   void count(const Contract& x, int64_t times) {
     auto extent = [](const std::vector<TileAxis>& a) {
       int64_t n = 1;
@@ -210,6 +229,7 @@ class Counter {
     store(x.dst, times * m * n);
     out_.flops += times * 2 * m * n * ends(x.k_end, k);
   }
+
   void block(const Block& b, int64_t times, bool full) {
     for (auto& s : b) {
       ++visits_;
@@ -238,6 +258,7 @@ class Counter {
                  s.node);
     }
   }
+
   void let(const Let& x, int64_t times) {
     int64_t& v = at_[size_t(x.var)];
     if (x.kind == Let::load) {
@@ -252,7 +273,7 @@ class Counter {
     v = x.kind == Let::floor_div ? floor_div(out, x.divisor) : out;
   }
 
-  static constexpr int64_t limit = 2000000;  // statements walked
+  static constexpr int64_t limit = 2000000; // statements walked
   const Kernel& k_;
   const int64_t lanes_;
   std::vector<int64_t> at_;
@@ -260,8 +281,8 @@ class Counter {
   int64_t visits_ = 0;
   Traffic out_;
 };
-}  // namespace
+} // namespace
 
 Traffic traffic(const Kernel& k, int lanes) { return Counter(k, lanes).run(); }
 
-}  // namespace tang::kernel
+} // namespace tang::kernel

@@ -13,6 +13,7 @@ bool has_site(const Graph& g) {
         if (!expr::subterms(g.pool, l, Op::only).empty()) return true;
   return false;
 }
+
 Result<Rewritten> apply(const Graph& g) {
   if (!has_site(g)) return Refusal{"no body has a guard"};
   Changed c = change_each(g, [&](Edit& e, NodeId id, Comp& n) -> std::optional<std::string> {
@@ -22,6 +23,7 @@ Result<Rewritten> apply(const Graph& g) {
   if (c.what.empty()) return Refusal{"no absence in a body is a bound"};
   return Rewritten{std::move(c.graph), std::move(c.what)};
 }
+
 Graph witness() {
   // A builder moves bounds by itself, so the witness undoes it: the domain stands in the body.
   ir::Builder b;
@@ -29,20 +31,26 @@ Graph witness() {
   auto [i, j] = ir::axes<"i j">();
   b.output(ir::map({i}, sum(j, masked(j <= i, x(i, j)))), "y");
   const Graph built = b.graph();
-  return change_each(built, [](Edit& e, NodeId, Comp& n) -> std::optional<std::string> {
-           if (n.domain == ir::everywhere()) return {};
-           n.guards.push_back(n.domain);
-           n.lift[0] = e.to.pool.make(Op::only, {e.to.pool.leaf(Op::holds, Type::boolean, int64_t(n.guards.size()) - 1), n.lift[0]});
-           n.domain = ir::everywhere();
-           return "";
-         }).graph;
+  return change_each(built,
+                     [](Edit& e, NodeId, Comp& n) -> std::optional<std::string> {
+                       if (n.domain == ir::everywhere()) return {};
+                       n.guards.push_back(n.domain);
+                       n.lift[0] = e.to.pool.make(
+                           Op::only, {e.to.pool.leaf(Op::holds, Type::boolean, int64_t(n.guards.size()) - 1),
+                                      n.lift[0]});
+                       n.domain = ir::everywhere();
+                       return "";
+                     })
+      .graph;
 }
-}  // namespace
+} // namespace
 
 Rule absence_to_domain() {
   return {"absence_to_domain",
-          {"a term absent where a bound fails is no term there: the bound joins the domain", "absence_to_domain", Law::exact},
-          apply, witness};
+          {"a term absent where a bound fails is no term there: the bound joins the domain",
+           "absence_to_domain", Law::exact},
+          apply,
+          witness};
 }
 
-}  // namespace tang::rewrite
+} // namespace tang::rewrite

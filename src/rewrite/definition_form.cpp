@@ -25,6 +25,7 @@ ir::Monoid base_monoid(Pool& p, const ir::Monoid& m, const std::vector<int>& bas
   }
   return out;
 }
+
 struct Former {
   Edit& e;
   Pool& p = e.to.pool;
@@ -49,7 +50,9 @@ struct Former {
     m.outs = {out};
     return {m, place};
   }
+
   Form at(const std::map<int, int>& place, int a) { return ir::axis(place.at(a)); }
+
   Port map_of(const std::vector<int>& own, Id body, const std::string& kind) {
     auto [m, place] = space(own);
     const auto& here = place;
@@ -59,6 +62,7 @@ struct Former {
     check(in.why().empty(), "a lift had no form over its own axes");
     return {e.to.add({m, name + " " + kind, where}), 0};
   }
+
   // Reads a map of `map_of` at n's own axes, in a comp over the points `own` and folds.
   Id read_map(Comp& to, Port from, const std::vector<int>& map_own, const std::map<int, int>& place) {
     Arg a{from, {}};
@@ -97,14 +101,18 @@ Result<Rewritten> formed(const Graph& g, const std::function<bool(NodeId)>& want
     bool fits = !(depends.of(n.domain) & point_axes(n) & ~row_axes);
     std::vector<expr::Present> lifts;
     for (Id l : n.lift) lifts.push_back(expr::present(p, l));
-    for (auto& l : lifts) fits = fits && ordered(p, l.when) == ordered(p, lifts[0].when) && !(depends.of(l.when) & point_axes(n) & ~row_axes);
+    for (auto& l : lifts)
+      fits = fits && ordered(p, l.when) == ordered(p, lifts[0].when) &&
+             !(depends.of(l.when) & point_axes(n) & ~row_axes);
     if (!same || !fits) {
       why = "components of the base differ in axes or presence";
       e.copy(id);
       continue;
     }
     Former f{e, p, n, node.name, node.where};
-    auto with_presence = [&](Id value) { return lifts[0].when == expr::yes(p) ? value : p.make(Op::only, {lifts[0].when, value}); };
+    auto with_presence = [&](Id value) {
+      return lifts[0].when == expr::yes(p) ? value : p.make(Op::only, {lifts[0].when, value});
+    };
     std::vector<Port> scores;
     for (int b : plan->base) scores.push_back(f.map_of(rows, with_presence(lifts[size_t(b)].value), "score"));
     // The base's fold reads the score maps.
@@ -128,8 +136,9 @@ Result<Rewritten> formed(const Graph& g, const std::function<bool(NodeId)>& want
       base.outs.push_back(out);
     }
     const NodeId base_id = e.to.add({base, node.name + " base", node.where});
-    for (size_t k = 0; k < plan->base.size(); ++k) e.set({id, uint32_t(plan->base[k])}, {base_id, uint32_t(k)});
-    std::map<Id, Port> acts;  // equal acts share a map
+    for (size_t k = 0; k < plan->base.size(); ++k)
+      e.set({id, uint32_t(plan->base[k])}, {base_id, uint32_t(k)});
+    std::map<Id, Port> acts; // equal acts share a map
     for (int c : plan->added) {
       Port& weight = acts.try_emplace(plan->act.at(c), Port{0, ~0u}).first->second;
       if (weight.port == ~0u) {
@@ -160,7 +169,8 @@ Result<Rewritten> formed(const Graph& g, const std::function<bool(NodeId)>& want
         sum.points.push_back(n.points[size_t(a)]);
       }
       sum.folds = n.folds;
-      for (size_t k = 0; k < n.folds.size(); ++k) at_sum[int(n.points.size() + k)] = int(sum.points.size() + k);
+      for (size_t k = 0; k < n.folds.size(); ++k)
+        at_sum[int(n.points.size() + k)] = int(sum.points.size() + k);
       Import in(p, n, sum, [&](int a) { return ir::axis(at_sum.at(a)); });
       const Id lift = in.body(lifts[size_t(c)].value), w = f.read_map(sum, weight, rows, at_sum);
       const bool unit = p[lift].op == Op::literal && p[lift].r == 1;
@@ -178,6 +188,7 @@ Result<Rewritten> formed(const Graph& g, const std::function<bool(NodeId)>& want
   if (what.empty()) return Refusal{why};
   return Rewritten{e.finish(), what};
 }
+
 Graph witness() {
   ir::Builder b;
   auto s = b.input("s", {4, 6}), v = b.input("v", {6, 3});
@@ -187,20 +198,25 @@ Graph witness() {
   b.output(ir::map({i}, state[0] + log(state[1])), "lse");
   return b.graph();
 }
-}  // namespace
+} // namespace
 
 Result<Rewritten> definition_form(const Graph& g, NodeId node) {
   return formed(g, [&](NodeId id) { return id == node; });
 }
+
 Graph definition_form(const Graph& g) {
   auto r = formed(g, [](NodeId) { return true; });
   return r ? std::move(r->graph) : g;
 }
+
 Rule definition_form_rule() {
   return {"definition_form",
-          {"an absorbing fold is the fold of its base b, then sum act(own base, b) * lift for every other component",
+          {"an absorbing fold is the fold of its base b, then sum act(own base, b) * lift for every other "
+           "component",
            "definition_form", Law::algebraic},
-          [](const Graph& g) { return formed(g, [](NodeId) { return true; }); }, witness, true};
+          [](const Graph& g) { return formed(g, [](NodeId) { return true; }); },
+          witness,
+          true};
 }
 
-}  // namespace tang::rewrite
+} // namespace tang::rewrite

@@ -4,23 +4,24 @@
 
 namespace tang::rewrite {
 
-// Every read of a stored map repeats the map's support, so that no reader sees what a stored array holds at a point that
-// does not exist: the domain through the view, and a predicate as a bool map stored beside the map.
+// Every read of a stored map repeats the map's support, so that no reader sees what a stored array holds at a
+// point that does not exist: the domain through the view, and a predicate as a bool map stored beside the
+// map.
 Graph expose_support(const Graph& g);
 
-// Fold over an axis = fold over blocks of the folds over a block: the partial states and their join are nodes.
-// Refused when an order matters that the split would change.
+// Fold over an axis = fold over blocks of the folds over a block: the partial states and their join are
+// nodes. Refused when an order matters that the split would change.
 Result<Rewritten> split_fold(const Graph& g, ir::NodeId node, int fold_axis, int64_t block);
 Result<Rewritten> split_fold_in(const Graph& g, ir::NodeId node, int fold_axis, int64_t parts);
 
-// An absorbing fold as the fold of its base, then sums of act * lift. The base's lift and the act are map nodes that the
-// sums share, so that adjoints meet there.
+// An absorbing fold as the fold of its base, then sums of act * lift. The base's lift and the act are map
+// nodes that the sums share, so that adjoints meet there.
 Result<Rewritten> definition_form(const Graph& g, ir::NodeId node);
-Graph definition_form(const Graph& g);  // of every absorbing fold that has a base
+Graph definition_form(const Graph& g); // of every absorbing fold that has a base
 
 Rule expose_support_rule();
 Rule split_fold_rule();
 Rule definition_form_rule();
 const std::vector<Rule>& directed_rules();
 
-}  // namespace tang::rewrite
+} // namespace tang::rewrite

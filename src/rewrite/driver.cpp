@@ -6,7 +6,7 @@
 namespace tang::rewrite {
 
 namespace {
-constexpr int most_rounds = 64;  // every rule lowers a measure; more rounds than this is a bug in one
+constexpr int most_rounds = 64; // every rule lowers a measure; more rounds than this is a bug in one
 
 std::vector<std::string> names_gone(const Cost& before, const Cost& after) {
   std::multiset<std::string> left;
@@ -26,6 +26,7 @@ std::vector<std::string> names_gone(const Cost& before, const Cost& after) {
   }
   return out;
 }
+
 // Steps of recurrences are graphs of their own: their outputs are the next states and what is emitted.
 Graph with_steps(const Graph& g, const std::vector<Rule>& rules, Trace& trace) {
   if (std::none_of(g.nodes.begin(), g.nodes.end(), [](const Node& n) { return n.recur(); })) return g;
@@ -37,7 +38,9 @@ Graph with_steps(const Graph& g, const std::vector<Rule>& rules, Trace& trace) {
       const Graph& old = *r->step;
       Graph inner = old;
       inner.outputs.clear();
-      auto add = [&](Port p, const std::string& name) { inner.outputs.push_back({p, name, ir::default_format(old.type(p))}); };
+      auto add = [&](Port p, const std::string& name) {
+        inner.outputs.push_back({p, name, ir::default_format(old.type(p))});
+      };
       for (size_t k = 0; k < r->states.size(); ++k) add(r->states[k].out, "next " + std::to_string(k));
       for (size_t k = 0; k < r->emits.size(); ++k) add(r->emits[k].out, "emit " + std::to_string(k));
       Optimized next = optimize(inner, rules);
@@ -63,13 +66,13 @@ Graph with_steps(const Graph& g, const std::vector<Rule>& rules, Trace& trace) {
   }
   return e.finish();
 }
-}  // namespace
+} // namespace
 
 Optimized optimize(const Graph& g, const std::vector<Rule>& rules) {
   Optimized out;
   out.graph = with_steps(g, rules, out.trace);
   Cost cost = cost_of(out.graph);
-  std::map<std::string, int> refused_at;  // rule -> version of the graph that it refused
+  std::map<std::string, int> refused_at; // rule -> version of the graph that it refused
   int version = 0;
   for (int round = 0;; ++round) {
     check(round < most_rounds, "the rules do not come to an end");
@@ -86,8 +89,8 @@ Optimized optimize(const Graph& g, const std::vector<Rule>& rules) {
       out.graph = std::move(next->graph);
       ++version;
       Cost after = cost_of(out.graph);
-      out.trace.steps.push_back({r.name, r.law, std::move(next->what), cost.kernels, after.kernels, cost.bytes(), after.bytes(),
-                                 names_gone(cost, after)});
+      out.trace.steps.push_back({r.name, r.law, std::move(next->what), cost.kernels, after.kernels,
+                                 cost.bytes(), after.bytes(), names_gone(cost, after)});
       cost = std::move(after);
     }
     if (version == start) break;
@@ -104,18 +107,20 @@ std::string bytes_text(double b) {
   const long long tenths = std::llround(b * 10);
   return std::to_string(tenths / 10) + (tenths % 10 ? "." + std::to_string(tenths % 10) : "") + " " + unit[k];
 }
-}  // namespace
+} // namespace
 
 std::string explain(const Trace& t) {
   std::string out;
   int number = 0;
   for (auto& s : t.steps) {
-    out += std::to_string(++number) + ". " + s.rule + " (" + (s.law.strength == Law::exact ? "exact" : "algebraic") + ")\n";
+    out += std::to_string(++number) + ". " + s.rule + " (" +
+           (s.law.strength == Law::exact ? "exact" : "algebraic") + ")\n";
     out += "   law: " + s.law.statement + "  [" + s.law.theorem + "]\n";
     for (size_t k = 0; k < s.what.size() && k < 8; ++k) out += "   " + s.what[k] + "\n";
     if (s.what.size() > 8) out += "   and " + std::to_string(s.what.size() - 8) + " more\n";
     if (s.kernels_before != s.kernels_after)
-      out += "   kernels: " + std::to_string(s.kernels_before) + " -> " + std::to_string(s.kernels_after) + "\n";
+      out +=
+          "   kernels: " + std::to_string(s.kernels_before) + " -> " + std::to_string(s.kernels_after) + "\n";
     if (!s.unstored.empty()) {
       out += "   no longer stored:";
       for (size_t k = 0; k < s.unstored.size() && k < 8; ++k) out += " " + s.unstored[k];
@@ -129,4 +134,4 @@ std::string explain(const Trace& t) {
   return out;
 }
 
-}  // namespace tang::rewrite
+} // namespace tang::rewrite

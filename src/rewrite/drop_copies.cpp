@@ -10,13 +10,16 @@ namespace tang::rewrite {
 namespace {
 std::optional<Port> copied(const Graph& g, Port p) {
   const Comp* m = g[p.node].comp();
-  if (!m || !m->is_map() || m->domain != ir::everywhere() || !m->outs[0].view.empty() || g.pool[m->lift[0]].op != Op::arg) return {};
+  if (!m || !m->is_map() || m->domain != ir::everywhere() || !m->outs[0].view.empty() ||
+      g.pool[m->lift[0]].op != Op::arg)
+    return {};
   const Arg& a = m->args[size_t(g.pool[m->lift[0]].whole)];
   if (!g[a.from.node].comp() || g.shape(a.from) != g.shape(p)) return {};
   for (size_t d = 0; d < a.view.size(); ++d)
     if (!a.view[d].is_pick() || a.view[d].picked() != m->outs[0].axes[d]) return {};
   return a.from;
 }
+
 Result<Rewritten> apply(const Graph& g) {
   std::set<Port> taken;
   for (auto& o : g.outputs) taken.insert(o.port);
@@ -24,7 +27,7 @@ Result<Rewritten> apply(const Graph& g) {
   Graph out = g;
   for (auto& o : out.outputs) {
     const auto from = copied(g, o.port);
-    if (!from || taken.count(*from)) continue;  // two outputs are two buffers
+    if (!from || taken.count(*from)) continue; // two outputs are two buffers
     what.push_back("output " + o.name + " is " + g.label(*from));
     o.port = *from;
     taken.insert(*from);
@@ -32,6 +35,7 @@ Result<Rewritten> apply(const Graph& g) {
   if (what.empty()) return Refusal{"no output is a copy"};
   return Rewritten{std::move(out), what};
 }
+
 Graph witness() {
   ir::Builder b;
   auto x = b.input("x", {4, 5});
@@ -39,10 +43,13 @@ Graph witness() {
   b.output(ir::map({i}, sum(j, x(i, j))), "y");
   return b.graph();
 }
-}  // namespace
+} // namespace
 
 Rule drop_copies() {
-  return {"drop_copies", {"a map that reads one port at its own point is that port", "view_compose_id", Law::exact}, apply, witness};
+  return {"drop_copies",
+          {"a map that reads one port at its own point is that port", "view_compose_id", Law::exact},
+          apply,
+          witness};
 }
 
-}  // namespace tang::rewrite
+} // namespace tang::rewrite

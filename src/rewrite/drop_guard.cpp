@@ -1,4 +1,5 @@
-// Drop guard: or_else(only(g, F), q) is F where every read of F misses whenever g fails, and F of those pads is q.
+// Drop guard: or_else(only(g, F), q) is F where every read of F misses whenever g fails, and F of those pads
+// is q.
 #include "tang/ir/surface.hpp"
 #include "tang/rewrite/rules.hpp"
 #include "tang/rewrite/terms.hpp"
@@ -16,18 +17,21 @@ std::optional<Id> dropped(Pool& p, const Comp& n, Id root) {
     for (Id r : expr::subterms(p, outer.args[1], Op::or_else)) {
       const expr::Term inner = p[p[r].args[0]];
       if (inner.op != Op::only || p[inner.args[0]].op != Op::holds) continue;
-      if (!ir::implies(n.guards[size_t(p[inner.args[0]].whole)], wide)) continue;  // it hits only where the outer holds
+      if (!ir::implies(n.guards[size_t(p[inner.args[0]].whole)], wide))
+        continue; // it hits only where the outer holds
       pads[r] = p[r].args[1];
       covered.insert(inner.args[1]);
     }
     bool all = !covered.empty() && expr::subterms(p, outer.args[1], Op::coord).empty();
     for (Id r : expr::subterms(p, outer.args[1], Op::arg)) all = all && covered.count(r);
     if (!all) continue;
-    if (expr::simplify(p, expr::substitute(p, outer.args[1], pads)) != expr::simplify(p, p[x].args[1])) continue;
+    if (expr::simplify(p, expr::substitute(p, outer.args[1], pads)) != expr::simplify(p, p[x].args[1]))
+      continue;
     return expr::substitute(p, root, {{x, outer.args[1]}});
   }
   return {};
 }
+
 Result<Rewritten> apply(const Graph& g) {
   bool any = false;
   for (NodeId id = 0; id < g.nodes.size() && !any; ++id)
@@ -44,9 +48,12 @@ Result<Rewritten> apply(const Graph& g) {
     if (!fired) return {};
     return g.label({id, 0});
   });
-  if (c.what.empty()) return Refusal{"an inner read may hit where the outer guard fails, or the body of its pads is not the pad"};
+  if (c.what.empty())
+    return Refusal{
+        "an inner read may hit where the outer guard fails, or the body of its pads is not the pad"};
   return Rewritten{std::move(c.graph), std::move(c.what)};
 }
+
 Graph witness() {
   ir::Builder b;
   auto x = b.input("x", {4});
@@ -55,13 +62,15 @@ Graph witness() {
   b.output(ir::map({j}, where(in, relu(x.at_or(0.0, {ir::Index(j) - 1})), 0.0)), "y");
   return b.graph();
 }
-}  // namespace
+} // namespace
 
 Rule drop_guard() {
   return {"drop_guard",
-          {"an outer guard may go where every inner read misses whenever it fails and the body of the pads is the outer pad",
+          {"an outer guard may go where every inner read misses whenever it fails and the body of the pads "
+           "is the outer pad",
            "fusion_drop_guard", Law::exact},
-          apply, witness};
+          apply,
+          witness};
 }
 
-}  // namespace tang::rewrite
+} // namespace tang::rewrite

@@ -22,16 +22,20 @@ Edit::Edit(const Graph& g) : from(g), live(alive(g)), ports_(g.nodes.size()) {
   to.symbols = g.symbols;
   to.nodes.reserve(g.nodes.size() + 16);
 }
+
 Port Edit::at(Port old) const {
   auto& row = ports_[old.node];
-  check(old.port < row.size() && row[old.port], "a read of " + from.label(old) + " before its new version exists");
+  check(old.port < row.size() && row[old.port],
+        "a read of " + from.label(old) + " before its new version exists");
   return *row[old.port];
 }
+
 void Edit::set(Port old, Port now) {
   auto& row = ports_[old.node];
   if (row.size() <= old.port) row.resize(from.ports(old.node));
   row[old.port] = now;
 }
+
 Node Edit::node(NodeId id) const {
   Node n = from.nodes[id];
   if (auto* c = std::get_if<Comp>(&n.what))
@@ -43,12 +47,14 @@ Node Edit::node(NodeId id) const {
   }
   return n;
 }
+
 NodeId Edit::put(NodeId old, Node n) {
   const size_t ports = from.ports(old);
   const NodeId now = to.add(std::move(n));
   for (uint32_t p = 0; p < ports; ++p) set({old, p}, {now, p});
   return now;
 }
+
 Graph Edit::finish() {
   for (auto& o : from.outputs) to.outputs.push_back({at(o.port), o.name, o.format});
   return std::move(to);
@@ -68,4 +74,4 @@ Changed change_each(const Graph& g, const Change& change) {
   return {std::move(out), std::move(what)};
 }
 
-}  // namespace tang::rewrite
+} // namespace tang::rewrite

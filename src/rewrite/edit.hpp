@@ -1,4 +1,5 @@
-// Edit: the next version of a graph, built node by node under a map of ports. The pool is shared, so terms keep their ids.
+// Edit: the next version of a graph, built node by node under a map of ports. The pool is shared, so terms
+// keep their ids.
 #pragma once
 #include <optional>
 
@@ -23,29 +24,33 @@ using ir::Type;
 std::vector<char> alive(const Graph& g);
 
 class Edit {
- public:
+public:
   explicit Edit(const Graph& from);
   const Graph& from;
   Graph to;
-  std::vector<char> live;             // of `from`
-  Node node(NodeId id) const;         // the node with its reads mapped, not yet added
-  NodeId put(NodeId old, Node n);     // adds it in the place of `old`: same ports
+  std::vector<char> live;         // of `from`
+  Node node(NodeId id) const;     // the node with its reads mapped, not yet added
+  NodeId put(NodeId old, Node n); // adds it in the place of `old`: same ports
+
   void copy(NodeId id) { put(id, node(id)); }
+
   void set(Port old, Port now);
   Port at(Port old) const;
-  Graph finish();                     // maps the outputs
+  Graph finish(); // maps the outputs
 
- private:
+private:
   std::vector<std::vector<std::optional<Port>>> ports_;
 };
 
-// The whole pass of a rule that changes nodes one by one: `change` edits a comprehension in place (its reads are those of
-// the new graph) and says what it did, or nothing.
+// The whole pass of a rule that changes nodes one by one: `change` edits a comprehension in place (its reads
+// are those of the new graph) and says what it did, or nothing.
 using Change = std::function<std::optional<std::string>(Edit&, NodeId, Comp&)>;
+
 struct Changed {
   Graph graph;
   std::vector<std::string> what;
 };
+
 Changed change_each(const Graph& g, const Change& change);
 
-}  // namespace tang::rewrite
+} // namespace tang::rewrite

@@ -12,7 +12,7 @@ namespace {
 Result<Rewritten> apply(const Graph& g) {
   Edit e(g);
   Pool& p = e.to.pool;
-  std::map<NodeId, NodeId> alive_map;  // new map with a predicate -> the bool map beside it
+  std::map<NodeId, NodeId> alive_map; // new map with a predicate -> the bool map beside it
   std::set<NodeId> outputs;
   for (auto& o : g.outputs) outputs.insert(o.port.node);
   std::vector<char> is_read(g.nodes.size(), 0);
@@ -45,13 +45,18 @@ Result<Rewritten> apply(const Graph& g) {
       if (auto it = alive_map.find(read.from.node); it != alive_map.end())
         needs.push_back(read_leaf(p, Type::boolean, add_read(*n, {{it->second, 0}, read.view})));
       if (needs.empty()) continue;
-      const Id leaf = read_leaf(p, p[m.lift[0]].type, a), guarded = p.make(Op::only, {expr::conjunction(p, needs), leaf});
+      const Id leaf = read_leaf(p, p[m.lift[0]].type, a),
+               guarded = p.make(Op::only, {expr::conjunction(p, needs), leaf});
       // A use that already stands under this very guard stays as it is, and so does a term that does.
       const Id mark = p.leaf(Op::var, p[leaf].type, 1 << 20);
       for (Id& l : n->lift) {
         const auto parts = expr::conjuncts(p, expr::present(p, l).when);
-        if (std::all_of(needs.begin(), needs.end(), [&](Id x) { return std::find(parts.begin(), parts.end(), x) != parts.end(); })) continue;
-        const Id next = expr::substitute(p, expr::substitute(p, expr::substitute(p, l, {{guarded, mark}}), {{leaf, guarded}}), {{mark, guarded}});
+        if (std::all_of(needs.begin(), needs.end(),
+                        [&](Id x) { return std::find(parts.begin(), parts.end(), x) != parts.end(); }))
+          continue;
+        const Id next = expr::substitute(
+            p, expr::substitute(p, expr::substitute(p, l, {{guarded, mark}}), {{leaf, guarded}}),
+            {{mark, guarded}});
         changed |= next != l;
         l = next;
       }
@@ -60,7 +65,8 @@ Result<Rewritten> apply(const Graph& g) {
       tighten(e.to, *n);
       what.push_back(g.label({id, 0}));
     }
-    // The map itself: its predicate becomes a bool map, its body total inside its domain. An output keeps its absence.
+    // The map itself: its predicate becomes a bool map, its body total inside its domain. An output keeps its
+    // absence.
     std::optional<Node> beside;
     if (n->is_map() && n->outs[0].view.empty() && is_read[id]) {
       const expr::Present x = expr::present(p, n->lift[0]);
@@ -81,6 +87,7 @@ Result<Rewritten> apply(const Graph& g) {
   if (what.empty()) return Refusal{"every read of a map repeats its support"};
   return Rewritten{e.finish(), what};
 }
+
 Graph witness() {
   ir::Builder b;
   auto x = b.input("x", {4, 4});
@@ -91,16 +98,20 @@ Graph witness() {
   b.output(ir::map({i}, max(j, picked(i, j))), "top");
   return b.graph();
 }
-}  // namespace
+} // namespace
 
 Graph expose_support(const Graph& g) {
   auto r = apply(g);
   return r ? std::move(r->graph) : g;
 }
+
 Rule expose_support_rule() {
   return {"expose_support",
-          {"a read of a stored map that repeats the map's support never sees the fill", "expose_support_sound", Law::exact},
-          apply, witness, true};
+          {"a read of a stored map that repeats the map's support never sees the fill",
+           "expose_support_sound", Law::exact},
+          apply,
+          witness,
+          true};
 }
 
-}  // namespace tang::rewrite
+} // namespace tang::rewrite

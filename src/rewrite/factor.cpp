@@ -25,6 +25,7 @@ struct Factorer {
     }
     return done[id] = out;
   }
+
   Id factored(Id sum) {
     const Id a = p[sum].args[0], b = p[sum].args[1];
     Product x = product_of(p, a), y = product_of(p, b);
@@ -32,7 +33,8 @@ struct Factorer {
     std::vector<Id> common;
     for (Id f : x.factors) {
       if (!has_reads(p, f)) continue;
-      auto it = std::find_if(y.factors.begin(), y.factors.end(), [&](Id h) { return ordered(p, h) == ordered(p, f); });
+      auto it = std::find_if(y.factors.begin(), y.factors.end(),
+                             [&](Id h) { return ordered(p, h) == ordered(p, f); });
       if (it == y.factors.end()) continue;
       common.push_back(f);
       y.factors.erase(it);
@@ -45,15 +47,17 @@ struct Factorer {
     return p.make(Op::mul, {expr::product(p, common), p.make(Op::add, {left, right})});
   }
 };
+
 Result<Rewritten> apply(const Graph& g) {
-  // A factor that is only read once in the body cannot be common: a body without a repeated factor is skipped.
+  // A factor that is only read once in the body cannot be common: a body without a repeated factor is
+  // skipped.
   std::vector<char> site(g.nodes.size(), 0);
   bool any = false;
   for (NodeId id = 0; id < g.nodes.size(); ++id) {
     const Comp* c = g[id].comp();
     if (!c) continue;
     for (Id l : c->lift) {
-      std::map<Id, int> products;  // factor of a product -> uses
+      std::map<Id, int> products; // factor of a product -> uses
       for (Id x : expr::schedule(g.pool, {l}))
         if (g.pool[x].op == Op::mul)
           for (size_t k : {0, 1}) site[id] |= ++products[g.pool[x].args[k]] > 1;
@@ -73,6 +77,7 @@ Result<Rewritten> apply(const Graph& g) {
   if (c.what.empty()) return Refusal{"no two terms share a factor"};
   return Rewritten{std::move(c.graph), std::move(c.what)};
 }
+
 Graph witness() {
   ir::Builder b;
   auto x = b.input("x", {4, 5}), y = b.input("y", {4, 5}), w = b.input("w", {5});
@@ -80,10 +85,10 @@ Graph witness() {
   b.output(ir::map({i}, sum(j, x(i, j) * w(j) - y(i, j) * w(j))), "s");
   return b.graph();
 }
-}  // namespace
+} // namespace
 
 Rule factor() {
   return {"factor", {"a b + a c = a (b + c)", "factor_common", Law::algebraic}, apply, witness};
 }
 
-}  // namespace tang::rewrite
+} // namespace tang::rewrite

@@ -1,4 +1,5 @@
-// A read guard becomes absence where the padded term is the identity: masks and paddings turn into loop bounds.
+// A read guard becomes absence where the padded term is the identity: masks and paddings turn into loop
+// bounds.
 #include <algorithm>
 
 #include "tang/ir/surface.hpp"
@@ -9,8 +10,9 @@ namespace tang::rewrite {
 
 namespace {
 struct Guarded {
-  std::map<Id, Id> pad, bare;  // or_else(only(when, x), q) -> q, and -> x
+  std::map<Id, Id> pad, bare; // or_else(only(when, x), q) -> q, and -> x
 };
+
 std::map<Id, Guarded> guards_of(const Pool& p, const Comp& n) {
   std::map<Id, Guarded> out;
   for (Id l : n.lift)
@@ -23,18 +25,23 @@ std::map<Id, Guarded> guards_of(const Pool& p, const Comp& n) {
     }
   return out;
 }
+
 // combine(identity, lift with the pads) is the identity, for every component.
 bool pads_to_identity(Pool& p, const Comp& n, const Guarded& guard) {
   std::map<Id, Id> unit;
   for (size_t c = 0; c < n.lift.size(); ++c) {
     const ir::Value& id = n.monoid->identity[c];
     unit[p.leaf(Op::var, id.type, int64_t(2 * c))] = p.literal(id);
-    unit[p.leaf(Op::var, id.type, int64_t(2 * c + 1))] = expr::substitute(p, expr::present(p, n.lift[c]).value, guard.pad);
+    unit[p.leaf(Op::var, id.type, int64_t(2 * c + 1))] =
+        expr::substitute(p, expr::present(p, n.lift[c]).value, guard.pad);
   }
   for (size_t c = 0; c < n.lift.size(); ++c)
-    if (expr::simplify(p, expr::substitute(p, n.monoid->combine[c], unit)) != p.literal(n.monoid->identity[c])) return false;
+    if (expr::simplify(p, expr::substitute(p, n.monoid->combine[c], unit)) !=
+        p.literal(n.monoid->identity[c]))
+      return false;
   return true;
 }
+
 bool change(Graph& g, Comp& n) {
   if (!n.monoid || !axes_fit(n)) return false;
   Pool& p = g.pool;
@@ -47,7 +54,7 @@ bool change(Graph& g, Comp& n) {
     std::sort(order.begin(), order.end(), [&](Id a, Id b) { return p.before(a, b); });
     Dependence depends(p, n);
     for (Id when : order) {
-      if (depends.of(when) & point_axes(n) & ~common_axes(n)) continue;  // absence is of the whole term
+      if (depends.of(when) & point_axes(n) & ~common_axes(n)) continue; // absence is of the whole term
       Guarded guard = all.at(when);
       // present() may rewrite the reads it passes, so pads are looked up in the values it gives.
       for (Id& l : n.lift) {
@@ -65,6 +72,7 @@ bool change(Graph& g, Comp& n) {
   if (fired) tighten(g, n);
   return fired;
 }
+
 Result<Rewritten> apply(const Graph& g) {
   bool any = false;
   for (NodeId id = 0; id < g.nodes.size() && !any; ++id)
@@ -78,6 +86,7 @@ Result<Rewritten> apply(const Graph& g) {
   if (c.what.empty()) return Refusal{"no term is the identity at its pads"};
   return Rewritten{std::move(c.graph), std::move(c.what)};
 }
+
 Graph witness() {
   ir::Builder b;
   auto x = b.input("x", {5}), w = b.input("w", {3});
@@ -85,13 +94,15 @@ Graph witness() {
   b.output(ir::map({i}, sum(r, x.at_or(0.0, {ir::Index(i) + r - 1}) * w(r))), "y");
   return b.graph();
 }
-}  // namespace
+} // namespace
 
 Rule guard_to_absence() {
   return {"guard_to_absence",
-          {"combine(identity, term at the pads) = identity for every component: outside the guard there is no term",
+          {"combine(identity, term at the pads) = identity for every component: outside the guard there is "
+           "no term",
            "guard_to_absence", Law::exact},
-          apply, witness};
+          apply,
+          witness};
 }
 
-}  // namespace tang::rewrite
+} // namespace tang::rewrite

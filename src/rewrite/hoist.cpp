@@ -9,10 +9,11 @@
 namespace tang::rewrite {
 
 namespace {
-struct Out {  // what comes out of one component
+struct Out { // what comes out of one component
   std::vector<Id> factors, divisors;
-  Id lift;  // what stays
+  Id lift; // what stays
 };
+
 struct Finder {
   Graph& g;
   const Comp& n;
@@ -21,6 +22,7 @@ struct Finder {
   const Axes folds = fold_axes(n);
 
   bool is_invariant(Id x) { return has_reads(p, x) && !(depends.of(x) & folds); }
+
   // Outside the fold the read must exist at every point, live or not.
   bool is_safe(Id x) {
     for (Id y : expr::schedule(p, {x})) {
@@ -31,25 +33,31 @@ struct Finder {
     }
     return true;
   }
-  // Is the read `l` the sum of positive terms over exactly this node's live terms, so that it is 0 only where there is
-  // none? With `term` it must be the sum of that very term.
+
+  // Is the read `l` the sum of positive terms over exactly this node's live terms, so that it is 0 only where
+  // there is none? With `term` it must be the sum of that very term.
   bool sums_same_terms(Id l, const Product& f) {
     if (p[l].op != Op::arg) return false;
     const Arg a = n.args[size_t(p[l].whole)];
     const Comp* at = g[a.from.node].comp();
-    if (!at || !is_plain_fold(p, *at, Op::add) || at->folds != n.folds || !at->outs[0].view.empty() || !axes_fit(*at)) return false;
+    if (!at || !is_plain_fold(p, *at, Op::add) || at->folds != n.folds || !at->outs[0].view.empty() ||
+        !axes_fit(*at))
+      return false;
     const Comp sum = *at;
     Comp trial = n;
     const auto picked = picked_axes(sum, a);
     Import in(p, sum, trial, [&](int x) {
-      return size_t(x) < sum.points.size() ? picked.at(x) : ir::axis(x - int(sum.points.size()) + int(n.points.size()));
+      return size_t(x) < sum.points.size() ? picked.at(x)
+                                           : ir::axis(x - int(sum.points.size()) + int(n.points.size()));
     });
     const expr::Present e = expr::present(p, in.body(sum.lift[0])), own = expr::present(p, trial.lift[0]);
-    if (!in.why().empty() || in.domain(sum.domain) != n.domain || ordered(p, e.when) != ordered(p, own.when)) return false;
+    if (!in.why().empty() || in.domain(sum.domain) != n.domain || ordered(p, e.when) != ordered(p, own.when))
+      return false;
     if (!expr::positive(p, e.value)) return false;
     const Id want = ordered(p, e.value);
     return std::any_of(f.factors.begin(), f.factors.end(), [&](Id x) { return ordered(p, x) == want; });
   }
+
   std::optional<Out> component(size_t c) {
     if (!is_plain_component(p, n, c, Op::add) || n.monoid->identity[c].type != Type::real) return {};
     const expr::Present x = expr::present(p, n.lift[c]);
@@ -63,7 +71,7 @@ struct Finder {
       if (!is_invariant(y) || !is_safe(y)) {
         rest.factors.push_back(y);
       } else if (t.op == Op::recip && single && sums_same_terms(t.args[0], f)) {
-        out.divisors.push_back(t.args[0]);  // as `ratio`: an empty row stays 0
+        out.divisors.push_back(t.args[0]); // as `ratio`: an empty row stays 0
       } else if (live) {
         out.factors.push_back(y);
       } else {
@@ -71,7 +79,8 @@ struct Finder {
       }
     }
     for (Id y : f.divisors) {
-      // ratio is 0 where the divisor is: nothing can become 0 / 0. It must be a number where nothing was folded.
+      // ratio is 0 where the divisor is: nothing can become 0 / 0. It must be a number where nothing was
+      // folded.
       if (is_invariant(y) && is_safe(y) && (live || (single && sums_same_terms(y, f))))
         out.divisors.push_back(y);
       else
@@ -83,6 +92,7 @@ struct Finder {
     return out;
   }
 };
+
 bool has_site(const Graph& g, const Comp& n) {
   if (!n.monoid || n.folds.empty() || !axes_fit(n)) return false;
   Dependence depends(g.pool, n);
@@ -91,6 +101,7 @@ bool has_site(const Graph& g, const Comp& n) {
     if (!(depends.of_arg(int(a)) & folds)) return true;
   return false;
 }
+
 Result<Rewritten> apply(const Graph& g) {
   const auto live = alive(g);
   std::vector<char> site(g.nodes.size(), 0);
@@ -153,6 +164,7 @@ Result<Rewritten> apply(const Graph& g) {
   if (what.empty()) return Refusal{"no factor may leave a sum that can be empty"};
   return Rewritten{e.finish(), what};
 }
+
 Graph witness() {
   ir::Builder b;
   auto s = b.input("s", {5, 4}), v = b.input("v", {4, 3});
@@ -162,13 +174,15 @@ Graph witness() {
   b.output(ir::map({i}, sum(j, s(i, j) * s(i, ir::Index(0)))), "scaled");
   return b.graph();
 }
-}  // namespace
+} // namespace
 
 Rule hoist() {
   return {"hoist",
-          {"sum e_j / l v_j = ratio(sum e_j v_j, l) where l = sum e_j of the same positive terms; sum f g_j = f sum g_j where the sum is not empty",
+          {"sum e_j / l v_j = ratio(sum e_j v_j, l) where l = sum e_j of the same positive terms; sum f g_j "
+           "= f sum g_j where the sum is not empty",
            "hoist_ratio", Law::algebraic},
-          apply, witness};
+          apply,
+          witness};
 }
 
-}  // namespace tang::rewrite
+} // namespace tang::rewrite

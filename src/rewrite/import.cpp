@@ -10,11 +10,13 @@ int add_read(Comp& to, const Arg& a) {
   to.args.push_back(a);
   return int(to.args.size()) - 1;
 }
+
 Id add_guard(Pool& p, Comp& to, const Domain& d) {
   auto it = std::find(to.guards.begin(), to.guards.end(), d);
   if (it == to.guards.end()) it = to.guards.insert(to.guards.end(), d);
   return p.leaf(Op::holds, Type::boolean, it - to.guards.begin());
 }
+
 std::map<int, Form> picked_axes(const Comp& source, const Arg& a) {
   const ir::Out& out = source.outs[a.from.port];
   check(out.view.empty(), "axes read through an output view");
@@ -22,6 +24,7 @@ std::map<int, Form> picked_axes(const Comp& source, const Arg& a) {
   for (size_t d = 0; d < a.view.size(); ++d) at[out.axes[d]] = a.view[d];
   return at;
 }
+
 std::optional<Id> as_term(Pool& p, const Form& f) {
   if (!f.c.is_constant()) return {};
   std::optional<Id> out;
@@ -39,16 +42,20 @@ std::optional<Id> as_term(Pool& p, const Form& f) {
 Form Import::form(const Form& f) {
   return ir::compose(f, at_, [&](int u) { return ir::uniform(take(u)); });
 }
+
 int Import::take(int k) {
   if (auto it = taken_.find(k); it != taken_.end()) return it->second;
   Arg a{from_.args[size_t(k)].from, {}};
   for (auto& f : from_.args[size_t(k)].view) a.view.push_back(form(f));
   return taken_[k] = add_read(to_, a);
 }
+
 Domain Import::domain(const Domain& d) {
   return ir::moved(d, [&](const Form& f) { return form(f); });
 }
+
 Id Import::guard(const Domain& d) { return add_guard(pool_, to_, d); }
+
 Id Import::body(Id term) {
   std::map<Id, Id> move;
   for (Id x : expr::schedule(pool_, {term})) {
@@ -77,4 +84,4 @@ Result<Id> spliced(Pool& p, const Comp& source, const Arg& a, Comp& to, const ir
   return body;
 }
 
-}  // namespace tang::rewrite
+} // namespace tang::rewrite

@@ -14,6 +14,7 @@ struct Addend {
   double scale;
   Id atom;
 };
+
 void flatten(const Pool& p, Id id, double scale, std::vector<Addend>& out) {
   const expr::Term& t = p[id];
   if (t.op == Op::add) {
@@ -29,6 +30,7 @@ void flatten(const Pool& p, Id id, double scale, std::vector<Addend>& out) {
     out.push_back({scale, id});
   }
 }
+
 Id sum_of(Pool& p, const std::vector<Addend>& terms) {
   std::optional<expr::E> out;
   for (auto& a : terms) {
@@ -37,6 +39,7 @@ Id sum_of(Pool& p, const std::vector<Addend>& terms) {
   }
   return out ? out->id : p.literal(0.0);
 }
+
 // Reads only totals of folds, and something that costs more than to read it.
 bool is_row_statistic(Graph& g, const Comp& n, Id atom) {
   bool reads = false;
@@ -50,6 +53,7 @@ bool is_row_statistic(Graph& g, const Comp& n, Id atom) {
   }
   return reads;
 }
+
 std::optional<std::string> change(Edit& e, NodeId id, Comp& n) {
   Graph& g = e.to;
   Pool& p = g.pool;
@@ -65,7 +69,8 @@ std::optional<std::string> change(Edit& e, NodeId id, Comp& n) {
       const Axes all = depends.of(exponent);
       std::map<Axes, std::vector<Addend>> groups;
       for (auto& a : terms)
-        if (const Axes r = depends.of(a.atom); r && r != all && is_row_statistic(g, n, a.atom)) groups[r].push_back(a);
+        if (const Axes r = depends.of(a.atom); r && r != all && is_row_statistic(g, n, a.atom))
+          groups[r].push_back(a);
       for (auto& [rows, group] : groups) {
         bool costly = false;
         for (auto& a : group)
@@ -87,12 +92,15 @@ std::optional<std::string> change(Edit& e, NodeId id, Comp& n) {
         row.outs = {out};
         if (!in.why().empty()) continue;
         read.from = {g.add({row, "row", e.from[id].where}), 0};
-        // It must be free to store: an epilogue of the fold that made the statistics. Else it would be spliced back.
+        // It must be free to store: an epilogue of the fold that made the statistics. Else it would be
+        // spliced back.
         const auto made = finished_fold(g, read.from.node);
         if (!made || is_short_contraction(g, *made)) continue;
         std::vector<Addend> rest;
         for (auto& a : terms)
-          if (std::none_of(group.begin(), group.end(), [&](auto& b) { return b.atom == a.atom && b.scale == a.scale; })) rest.push_back(a);
+          if (std::none_of(group.begin(), group.end(),
+                           [&](auto& b) { return b.atom == a.atom && b.scale == a.scale; }))
+            rest.push_back(a);
         rest.push_back({1, read_leaf(p, Type::real, add_read(n, read))});
         replace[exponent] = sum_of(p, rest);
         break;
@@ -102,6 +110,7 @@ std::optional<std::string> change(Edit& e, NodeId id, Comp& n) {
   for (Id& l : n.lift) l = expr::substitute(p, l, replace);
   return e.from.label({id, 0});
 }
+
 Result<Rewritten> apply(const Graph& g) {
   bool any = false;
   for (NodeId id = 0; id < g.nodes.size() && !any; ++id)
@@ -114,6 +123,7 @@ Result<Rewritten> apply(const Graph& g) {
   if (c.what.empty()) return Refusal{"no exponent adds up statistics of a row"};
   return Rewritten{std::move(c.graph), std::move(c.what)};
 }
+
 Graph witness() {
   ir::Builder b;
   auto s = b.input("s", {5, 4}), u = b.input("u", {5, 3});
@@ -122,10 +132,14 @@ Graph witness() {
   b.output(ir::map({j, c}, sum(i, exp(s(i, j) - top - log(total)) * u(i, c))), "dv");
   return b.graph();
 }
-}  // namespace
+} // namespace
 
 Rule keep_row() {
-  return {"keep_row", {"exp2(A - m - log2 l) = exp2(A - r), r = m + log2 l kept for each row", "keep_row", Law::algebraic}, apply, witness};
+  return {
+      "keep_row",
+      {"exp2(A - m - log2 l) = exp2(A - r), r = m + log2 l kept for each row", "keep_row", Law::algebraic},
+      apply,
+      witness};
 }
 
-}  // namespace tang::rewrite
+} // namespace tang::rewrite

@@ -7,8 +7,9 @@
 namespace tang::rewrite {
 
 namespace {
-constexpr int64_t usual = 4096;        // of a symbol without an upper bound
-constexpr int64_t short_fold = 128;    // the longest fold of a contraction that a tile recomputes
+constexpr int64_t usual = 4096;     // of a symbol without an upper bound
+constexpr int64_t short_fold = 128; // the longest fold of a contraction that a tile recomputes
+
 double nominal(const ir::Extent& e, const ir::Symbols& symbols) {
   if (e.is_constant()) return double(e.value());
   std::map<std::string, bool> names;
@@ -21,7 +22,9 @@ double nominal(const ir::Extent& e, const ir::Symbols& symbols) {
   }
   return double(e.bind(at).value());
 }
+
 int bytes_of(Type t) { return t == Type::boolean ? 1 : 4; }
+
 // Every dimension picks another point axis of the reader, and all of them are picked.
 bool reads_point_for_point(const Comp& reader, const Arg& a) {
   if (a.view.size() != reader.points.size()) return false;
@@ -32,6 +35,7 @@ bool reads_point_for_point(const Comp& reader, const Arg& a) {
   }
   return true;
 }
+
 std::vector<std::vector<NodeId>> readers_of(const Graph& g, const std::vector<char>& live) {
   std::vector<std::vector<NodeId>> out(g.nodes.size());
   for (NodeId id = 0; id < g.nodes.size(); ++id) {
@@ -41,9 +45,10 @@ std::vector<std::vector<NodeId>> readers_of(const Graph& g, const std::vector<ch
   }
   return out;
 }
+
 bool is_short_product(const Graph& g, const Comp& n) {
   if (!is_plain_fold(g.pool, n, Op::add) || n.folds.empty() || !axes_fit(n)) return false;
-  int64_t terms = 1;  // of all fold axes together: a split head dimension is still one dimension
+  int64_t terms = 1; // of all fold axes together: a split head dimension is still one dimension
   for (auto& e : n.folds) {
     if (!e.is_constant() || e.value() > short_fold) return false;
     terms *= e.value();
@@ -63,13 +68,14 @@ bool is_short_product(const Graph& g, const Comp& n) {
   for (Axes a : read) both += (a & fold) != 0;
   return both >= 2;
 }
-}  // namespace
+} // namespace
 
 double nominal_size(const std::vector<ir::Extent>& shape, const ir::Symbols& symbols) {
   double out = 1;
   for (auto& e : shape) out *= nominal(e, symbols);
   return out;
 }
+
 double nominal_size(const Graph& g, Port p) { return nominal_size(g.shape(p), g.symbols); }
 
 bool is_short_contraction(const Graph& g, NodeId fold) {
@@ -79,6 +85,7 @@ bool is_short_contraction(const Graph& g, NodeId fold) {
   for (Port p : ir::sources(g, fold)) read += nominal_size(g, p);
   return nominal_size(g, {fold, 0}) > read;
 }
+
 std::optional<NodeId> finished_fold(const Graph& g, NodeId map) {
   const Comp* m = g[map].comp();
   if (!m || !m->is_map() || !axes_fit(*m)) return {};
@@ -104,6 +111,7 @@ double Cost::bytes() const {
   for (auto& a : stored) out += a.bytes;
   return out;
 }
+
 Cost cost_of(const Graph& g) {
   const auto live = alive(g);
   const auto readers = readers_of(g, live);
@@ -117,12 +125,13 @@ Cost cost_of(const Graph& g) {
     if (once) {
       const Comp* r = g[readers[id][0]].comp();
       once = r && !r->is_map();
-      if (once) {  // by a fold whose components that read it have no axis that the read lacks
+      if (once) { // by a fold whose components that read it have no axis that the read lacks
         Dependence depends(g.pool, *r);
         for (size_t a = 0; a < r->args.size() && once; ++a) {
           if (r->args[a].from.node != id) continue;
           for (size_t k = 0; k < r->lift.size() && once; ++k)
-            if (uses_arg(g.pool, r->lift[k], int(a))) once = !((own_axes(*r, k) | fold_axes(*r)) & ~depends.of_arg(int(a)));
+            if (uses_arg(g.pool, r->lift[k], int(a)))
+              once = !((own_axes(*r, k) | fold_axes(*r)) & ~depends.of_arg(int(a)));
         }
       }
     }
@@ -143,18 +152,23 @@ Cost cost_of(const Graph& g) {
                       });
     if (kept) continue;
     for (uint32_t p = 0; p < g.ports(id); ++p) {
-      const bool read = std::any_of(readers[id].begin(), readers[id].end(), [&](NodeId r) {
-        const auto s = ir::sources(g, r);
-        return std::find(s.begin(), s.end(), Port{id, p}) != s.end();
-      }) || std::any_of(g.outputs.begin(), g.outputs.end(), [&](auto& o) { return o.port == Port{id, p}; });
+      const bool read = std::any_of(readers[id].begin(), readers[id].end(),
+                                    [&](NodeId r) {
+                                      const auto s = ir::sources(g, r);
+                                      return std::find(s.begin(), s.end(), Port{id, p}) != s.end();
+                                    }) ||
+                        std::any_of(g.outputs.begin(), g.outputs.end(), [&](auto& o) {
+                          return o.port == Port{id, p};
+                        });
       if (!read) continue;
       std::string name = g.label({id, p});
       for (auto& o : g.outputs)
         if (o.port == Port{id, p}) name = o.name;
-      out.stored.push_back({{id, p}, name, g.shape({id, p}), nominal_size(g, {id, p}) * bytes_of(g.type({id, p}))});
+      out.stored.push_back(
+          {{id, p}, name, g.shape({id, p}), nominal_size(g, {id, p}) * bytes_of(g.type({id, p}))});
     }
   }
   return out;
 }
 
-}  // namespace tang::rewrite
+} // namespace tang::rewrite

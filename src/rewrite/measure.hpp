@@ -1,30 +1,34 @@
-// What a graph costs if every node that must be stored is stored: kernels, arrays and their bytes. Conservative: the
-// planner may share or group more.
+// What a graph costs if every node that must be stored is stored: kernels, arrays and their bytes.
+// Conservative: the planner may share or group more.
 #pragma once
 #include "tang/rewrite/edit.hpp"
 
 namespace tang::rewrite {
 
-// Elements of an array; an unbounded symbol counts as a few thousand, so that sizes can be compared before binding.
+// Elements of an array; an unbounded symbol counts as a few thousand, so that sizes can be compared before
+// binding.
 double nominal_size(const std::vector<ir::Extent>& shape, const ir::Symbols& symbols);
 double nominal_size(const Graph& g, Port p);
 // A sum of products over few terms whose result is larger than what it reads, or whose only reader folds it
 // and reads each value once: evaluated in its readers' tiles, never stored.
 bool is_short_contraction(const Graph& g, NodeId fold);
-// The fold that this map finishes point for point on the thread that holds the result: every other operand precedes it.
+// The fold that this map finishes point for point on the thread that holds the result: every other operand
+// precedes it.
 std::optional<NodeId> finished_fold(const Graph& g, NodeId map);
 
 struct StoredArray {
   Port port;
   std::string name;
   std::vector<ir::Extent> shape;
-  double bytes = 0;  // nominal where extents are symbolic
+  double bytes = 0; // nominal where extents are symbolic
 };
+
 struct Cost {
-  int kernels = 0;                  // folds and maps that are no epilogue; short contractions do not count
-  std::vector<StoredArray> stored;  // written by a kernel, outputs among them
+  int kernels = 0;                 // folds and maps that are no epilogue; short contractions do not count
+  std::vector<StoredArray> stored; // written by a kernel, outputs among them
   double bytes() const;
 };
+
 Cost cost_of(const Graph& g);
 
-}  // namespace tang::rewrite
+} // namespace tang::rewrite

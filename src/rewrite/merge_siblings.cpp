@@ -1,4 +1,5 @@
-// Merge siblings: folds over one space that share a read and feed the same readers become one fold, component by component.
+// Merge siblings: folds over one space that share a read and feed the same readers become one fold, component
+// by component.
 #include "tang/ir/surface.hpp"
 #include "tang/rewrite/import.hpp"
 #include "tang/rewrite/rules.hpp"
@@ -13,8 +14,11 @@ bool share_a_read(const Comp& a, const Comp& b) {
       if (x.from == y.from && x.view == y.view && !x.view.empty()) return true;
   return false;
 }
+
 bool is_sibling(Graph& g, const Comp& a, const Comp& b) {
-  if (a.points != b.points || a.folds != b.folds || a.monoid->commutative != b.monoid->commutative || !share_a_read(a, b)) return false;
+  if (a.points != b.points || a.folds != b.folds || a.monoid->commutative != b.monoid->commutative ||
+      !share_a_read(a, b))
+    return false;
   if (a.lift.size() + b.lift.size() > 8) return false;
   for (auto& o : b.outs)
     if (!o.view.empty() || o.axes != a.outs[0].axes) return false;
@@ -25,6 +29,7 @@ bool is_sibling(Graph& g, const Comp& a, const Comp& b) {
       if (hides_absence(g, x.from)) return false;
   return true;
 }
+
 // b's components appended to a's; nothing when the terms are not present together.
 std::optional<Comp> merged(Graph& g, const Comp& a, const Comp& b) {
   Pool& p = g.pool;
@@ -39,7 +44,8 @@ std::optional<Comp> merged(Graph& g, const Comp& a, const Comp& b) {
     const Id l = in.body(b.lift[c]);
     if (!in.why().empty() || ordered(p, expr::present(p, l).when) != when) return {};
     std::map<Id, Id> to;
-    for (Id v : expr::subterms(p, b.monoid->combine[c], Op::var)) to[v] = p.leaf(Op::var, p[v].type, p[v].whole + shift);
+    for (Id v : expr::subterms(p, b.monoid->combine[c], Op::var))
+      to[v] = p.leaf(Op::var, p[v].type, p[v].whole + shift);
     out.lift.push_back(l);
     out.outs.push_back(b.outs[c]);
     out.monoid->combine.push_back(expr::substitute(p, b.monoid->combine[c], to));
@@ -48,9 +54,10 @@ std::optional<Comp> merged(Graph& g, const Comp& a, const Comp& b) {
   out.monoid->name += "*" + b.monoid->name;
   return out;
 }
+
 Result<Rewritten> apply(const Graph& g) {
   const auto live = alive(g);
-  std::vector<std::vector<int64_t>> readers(g.nodes.size());  // nodes, and outputs as negative numbers
+  std::vector<std::vector<int64_t>> readers(g.nodes.size()); // nodes, and outputs as negative numbers
   for (NodeId id = 0; id < g.nodes.size(); ++id)
     if (live[id])
       for (Port p : ir::sources(g, id))
@@ -62,7 +69,7 @@ Result<Rewritten> apply(const Graph& g) {
     const Comp* c = g[id].comp();
     if (live[id] && c && c->monoid && !c->folds.empty() && axes_fit(*c)) groups[readers[id]].push_back(id);
   }
-  std::map<NodeId, std::vector<NodeId>> partners;  // last of a family -> those before it
+  std::map<NodeId, std::vector<NodeId>> partners; // last of a family -> those before it
   Graph scratch;
   for (auto& [r, ids] : groups) {
     if (ids.size() < 2) continue;
@@ -71,7 +78,8 @@ Result<Rewritten> apply(const Graph& g) {
       if (used[a]) continue;
       std::vector<NodeId> family{ids[a]};
       for (size_t b = a + 1; b < ids.size(); ++b) {
-        if (used[b] || g[ids[b]].comp()->points != g[ids[a]].comp()->points || g[ids[b]].comp()->folds != g[ids[a]].comp()->folds ||
+        if (used[b] || g[ids[b]].comp()->points != g[ids[a]].comp()->points ||
+            g[ids[b]].comp()->folds != g[ids[a]].comp()->folds ||
             !share_a_read(*g[ids[a]].comp(), *g[ids[b]].comp()))
           continue;
         bool apart = true;
@@ -120,6 +128,7 @@ Result<Rewritten> apply(const Graph& g) {
   if (what.empty()) return Refusal{"siblings differ in domain or presence"};
   return Rewritten{e.finish(), what};
 }
+
 Graph witness() {
   ir::Builder b;
   auto x = b.input("x", {3, 4}), wg = b.input("gate", {4, 5}), wu = b.input("up", {4, 5});
@@ -127,12 +136,14 @@ Graph witness() {
   b.output(ir::map({t, f}, silu(sum(k, x(t, k) * wg(k, f))) * sum(k, x(t, k) * wu(k, f))), "h");
   return b.graph();
 }
-}  // namespace
+} // namespace
 
 Rule merge_siblings() {
-  return {"merge_siblings",
-          {"two folds of one space are one fold under the product monoid", "merge_siblings_sound", Law::exact},
-          apply, witness};
+  return {
+      "merge_siblings",
+      {"two folds of one space are one fold under the product monoid", "merge_siblings_sound", Law::exact},
+      apply,
+      witness};
 }
 
-}  // namespace tang::rewrite
+} // namespace tang::rewrite

@@ -1,5 +1,5 @@
-// One-term splice: reads that are 0 outside a common domain D bring D into a reader whose term is then the identity;
-// folds of one term are spliced. Masked gradients are made of them.
+// One-term splice: reads that are 0 outside a common domain D bring D into a reader whose term is then the
+// identity; folds of one term are spliced. Masked gradients are made of them.
 #include <algorithm>
 
 #include "tang/ir/surface.hpp"
@@ -10,15 +10,21 @@
 namespace tang::rewrite {
 
 namespace {
-bool is_one_term(const Pool& p, const Comp& n) { return is_plain_fold(p, n, Op::add) && n.folds.empty() && n.outs[0].view.empty(); }
+bool is_one_term(const Pool& p, const Comp& n) {
+  return is_plain_fold(p, n, Op::add) && n.folds.empty() && n.outs[0].view.empty();
+}
+
 // A sum whose domain is on its points: 0 outside it.
 bool zero_outside(const Pool& p, const Comp& n) {
-  if (!is_plain_fold(p, n, Op::add) || !n.outs[0].view.empty() || n.domain == ir::everywhere() || !axes_fit(n)) return false;
+  if (!is_plain_fold(p, n, Op::add) || !n.outs[0].view.empty() || n.domain == ir::everywhere() ||
+      !axes_fit(n))
+    return false;
   Dependence depends(p, n);
   for (auto& f : n.domain.size() == 1 ? n.domain[0] : ir::Conj{})
     if (!(depends.of(f) & fold_axes(n))) return true;
   return is_one_term(p, n);
 }
+
 Domain points_only(const Pool& p, const Comp& n) {
   if (is_one_term(p, n)) return n.domain;
   Dependence depends(p, n);
@@ -27,15 +33,18 @@ Domain points_only(const Pool& p, const Comp& n) {
     if (!(depends.of(f) & fold_axes(n))) insert(out[0], f);
   return out;
 }
+
 bool change(Graph& g, Comp& n) {
   Pool& p = g.pool;
   if (!axes_fit(n)) return false;
   const std::set<int> indices = index_reads(n);
+
   struct Read {
     int arg;
     Comp source;
-    Domain domain;  // over n
+    Domain domain; // over n
   };
+
   std::vector<Read> reads;
   bool one_term = false;
   for (int a = 0, count = int(n.args.size()); a < count; ++a) {
@@ -73,11 +82,13 @@ bool change(Graph& g, Comp& n) {
       for (size_t c = 0; c < n.lift.size(); ++c) {
         const ir::Value& id = n.monoid->identity[c];
         unit[p.leaf(Op::var, id.type, int64_t(2 * c))] = p.literal(id);
-        unit[p.leaf(Op::var, id.type, int64_t(2 * c + 1))] = expr::substitute(p, expr::present(p, n.lift[c]).value, zeros);
+        unit[p.leaf(Op::var, id.type, int64_t(2 * c + 1))] =
+            expr::substitute(p, expr::present(p, n.lift[c]).value, zeros);
       }
       bool identity = true;
       for (size_t c = 0; c < n.lift.size() && identity; ++c)
-        identity = expr::simplify(p, expr::substitute(p, n.monoid->combine[c], unit)) == p.literal(n.monoid->identity[c]);
+        identity = expr::simplify(p, expr::substitute(p, n.monoid->combine[c], unit)) ==
+                   p.literal(n.monoid->identity[c]);
       const Domain both = ir::pruned(ir::intersection(n.domain, d), n.extents(), g.symbols);
       if (!identity || ir::disjoint(both).size() > ir::most_pieces) continue;
       n.domain = both;
@@ -85,12 +96,12 @@ bool change(Graph& g, Comp& n) {
     for (Read* r : z) {
       if (!is_one_term(p, r->source)) continue;
       const expr::Present x = expr::present(p, r->source.lift[0]);
-      if (x.when != expr::yes(p)) continue;  // absent for another reason: 0 there, not absent
+      if (x.when != expr::yes(p)) continue; // absent for another reason: 0 there, not absent
       const auto at = picked_axes(r->source, n.args[size_t(r->arg)]);
       Import in(p, r->source, n, [&](int y) { return at.at(y); });
       Id body = in.body(x.value);
       if (!in.why().empty()) continue;
-      if (!already && !n.monoid)  // a map has no identity: the 0 stays
+      if (!already && !n.monoid) // a map has no identity: the 0 stays
         body = p.make(Op::or_else, {p.make(Op::only, {in.guard(d), body}), p.literal(0.0)});
       for (Id& l : n.lift) l = expr::substitute(p, l, {{read_leaf(p, Type::real, r->arg), body}});
       fired = true;
@@ -98,6 +109,7 @@ bool change(Graph& g, Comp& n) {
   }
   return fired;
 }
+
 Result<Rewritten> apply(const Graph& g) {
   const auto live = alive(g);
   std::vector<char> one(g.nodes.size(), 0);
@@ -116,6 +128,7 @@ Result<Rewritten> apply(const Graph& g) {
   if (c.what.empty()) return Refusal{"a term is not the identity where the one-term folds are 0"};
   return Rewritten{std::move(c.graph), std::move(c.what)};
 }
+
 Graph witness() {
   ir::Builder b;
   auto x = b.input("x", {5, 4}), w = b.input("w", {4, 3});
@@ -126,13 +139,15 @@ Graph witness() {
   b.output(ir::map({i, c}, sum(j, (a + d) * w(j, c))), "y");
   return b.graph();
 }
-}  // namespace
+} // namespace
 
 Rule one_term_splice() {
   return {"one_term_splice",
-          {"where all reads that are 0 outside D are 0 the term is the identity: D joins the domain and the folds of one term are spliced",
+          {"where all reads that are 0 outside D are 0 the term is the identity: D joins the domain and the "
+           "folds of one term are spliced",
            "one_term_splice", Law::exact},
-          apply, witness};
+          apply,
+          witness};
 }
 
-}  // namespace tang::rewrite
+} // namespace tang::rewrite

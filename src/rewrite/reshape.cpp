@@ -1,5 +1,6 @@
-// Reshape as a view: index arithmetic (div and mod by constants) and maps that only merge dimensions become affine views,
-// after splitting a fold axis where that makes them affine. No copy of the reshaped tensor is stored.
+// Reshape as a view: index arithmetic (div and mod by constants) and maps that only merge dimensions become
+// affine views, after splitting a fold axis where that makes them affine. No copy of the reshaped tensor is
+// stored.
 #include <algorithm>
 
 #include "tang/base/number.hpp"
@@ -11,10 +12,11 @@
 namespace tang::rewrite {
 
 namespace {
-struct Split {  // axis x = block * x1 + x2
+struct Split { // axis x = block * x1 + x2
   int axis;
   int64_t block;
 };
+
 struct Viewer {
   Graph& g;
   Comp& n;
@@ -24,9 +26,14 @@ struct Viewer {
   // f = block * quotient + rest with 0 <= rest < block, term by term.
   std::optional<std::pair<Form, Form>> divided(const Form& f, int64_t block) {
     if (block < 1 || !f.c.is_constant()) return {};
-    Form quotient = ir::constant(floor_div(f.c.value(), block)), rest = ir::constant(floor_mod(f.c.value(), block));
-    for (auto& [a, k] : f.axes) (k % block == 0 ? quotient : rest) = (k % block == 0 ? quotient : rest) + ir::axis(a, k % block == 0 ? k / block : k);
-    for (auto& [a, k] : f.args) (k % block == 0 ? quotient : rest) = (k % block == 0 ? quotient : rest) + ir::uniform(a, k % block == 0 ? k / block : k);
+    Form quotient = ir::constant(floor_div(f.c.value(), block)),
+         rest = ir::constant(floor_mod(f.c.value(), block));
+    for (auto& [a, k] : f.axes)
+      (k % block == 0 ? quotient : rest) =
+          (k % block == 0 ? quotient : rest) + ir::axis(a, k % block == 0 ? k / block : k);
+    for (auto& [a, k] : f.args)
+      (k % block == 0 ? quotient : rest) =
+          (k % block == 0 ? quotient : rest) + ir::uniform(a, k % block == 0 ? k / block : k);
     const auto [lo, hi] = ir::range(rest, n.extents(), g.symbols);
     if (lo >= 0 && hi < block) return std::pair(quotient, rest);
     if (rest.is_pick() && n.monoid && size_t(rest.picked()) >= n.points.size() && !wanted) {
@@ -35,40 +42,45 @@ struct Viewer {
     }
     return {};
   }
+
   // An index term of `source`, read at the axes `at`, as a form over n.
   std::optional<Form> form_of(const Comp& source, Id id, Import& in, const std::map<int, Form>& at) {
     const expr::Term t = p[id];
     auto operand = [&](size_t k) { return form_of(source, t.args[k], in, at); };
     auto literal = [&](size_t k) { return p[t.args[k]].op == Op::literal; };
     switch (t.op) {
-      case Op::literal: return ir::constant(t.whole);
-      case Op::coord: return at.at(int(t.whole));
-      case Op::arg: return ir::uniform(in.take(int(t.whole)));
-      case Op::neg:
-        if (auto x = operand(0)) return (-1) * *x;
-        return {};
-      case Op::add: {
-        const auto x = operand(0);
-        const auto y = operand(1);
-        if (x && y) return *x + *y;
-        return {};
-      }
-      case Op::mul:
-        for (size_t k : {0, 1})
-          if (literal(k))
-            if (auto x = operand(1 - k)) return p[t.args[k]].whole * *x;
-        return {};
-      case Op::div:
-      case Op::mod:
-        if (!literal(1)) return {};
-        if (auto x = operand(0))
-          if (auto d = divided(*x, p[t.args[1]].whole)) return t.op == Op::div ? d->first : d->second;
-        return {};
-      default: return {};
+    case Op::literal: return ir::constant(t.whole);
+    case Op::coord: return at.at(int(t.whole));
+    case Op::arg: return ir::uniform(in.take(int(t.whole)));
+    case Op::neg:
+      if (auto x = operand(0)) return (-1) * *x;
+      return {};
+    case Op::add: {
+      const auto x = operand(0);
+      const auto y = operand(1);
+      if (x && y) return *x + *y;
+      return {};
+    }
+    case Op::mul:
+      for (size_t k : {0, 1})
+        if (literal(k))
+          if (auto x = operand(1 - k)) return p[t.args[k]].whole * *x;
+      return {};
+    case Op::div:
+    case Op::mod:
+      if (!literal(1)) return {};
+      if (auto x = operand(0))
+        if (auto d = divided(*x, p[t.args[1]].whole)) return t.op == Op::div ? d->first : d->second;
+      return {};
+    default: return {};
     }
   }
+
   void replace_uniform(int arg, const Form& by) {
-    auto move = [&](Form f) { return ir::compose(f, [](int a) { return ir::axis(a); }, [&](int u) { return u == arg ? by : ir::uniform(u); }); };
+    auto move = [&](Form f) {
+      return ir::compose(
+          f, [](int a) { return ir::axis(a); }, [&](int u) { return u == arg ? by : ir::uniform(u); });
+    };
     for (auto& a : n.args)
       for (auto& f : a.view) f = move(f);
     for (auto& d : n.guards) d = ir::moved(d, move);
@@ -82,8 +94,10 @@ struct Viewer {
     for (Id& l : out.lift) l = in.body(l);
     n = out;
   }
+
   bool index_map(int arg, const Comp& m) {
-    if (m.domain != ir::everywhere() || !m.outs[0].view.empty() || p[m.lift[0]].type != Type::index) return false;
+    if (m.domain != ir::everywhere() || !m.outs[0].view.empty() || p[m.lift[0]].type != Type::index)
+      return false;
     const auto at = picked_axes(m, n.args[size_t(arg)]);
     Import in(p, m, n, [&](int x) { return at.at(x); });
     const size_t before = n.args.size();
@@ -95,6 +109,7 @@ struct Viewer {
     replace_uniform(arg, *f);
     return true;
   }
+
   // A map that writes one read through an output view, read where the view can be solved for its points.
   bool merged_map(int arg, const Comp& m) {
     if (m.outs[0].view.empty() || p[m.lift[0]].op != Op::arg) return false;
@@ -114,7 +129,9 @@ struct Viewer {
         rest = cut->second;
         const auto [lo, hi] = ir::range(at[a], n.extents(), g.symbols);
         const ir::Extent last = m.points[size_t(a)] - ir::Extent(1);
-        if (lo < 0 || (hi > last.range(g.symbols).first && !(at[a].is_pick() && n.extent(at[a].picked()) == m.points[size_t(a)]))) return false;
+        if (lo < 0 || (hi > last.range(g.symbols).first &&
+                       !(at[a].is_pick() && n.extent(at[a].picked()) == m.points[size_t(a)])))
+          return false;
       }
       if (rest != ir::constant(0)) return false;
     }
@@ -127,6 +144,7 @@ struct Viewer {
     for (Id& l : n.lift) l = expr::substitute(p, l, {{read_leaf(p, p[m.lift[0]].type, arg), body}});
     return true;
   }
+
   void split(Split s) {
     Comp out = n;
     out.args.clear();
@@ -166,6 +184,7 @@ bool change(Graph& g, const std::set<NodeId>& outputs, Comp& n) {
   }
   return fired;
 }
+
 Result<Rewritten> apply(const Graph& g) {
   bool any = false;
   for (NodeId id = 0; id < g.nodes.size() && !any; ++id) {
@@ -190,6 +209,7 @@ Result<Rewritten> apply(const Graph& g) {
   if (c.what.empty()) return Refusal{"no index becomes affine"};
   return Rewritten{std::move(c.graph), std::move(c.what)};
 }
+
 Graph witness() {
   ir::Builder b;
   auto x = b.input("x", {3, 2, 4}), w = b.input("w", {8, 5}), y = b.input("y", {8});
@@ -201,12 +221,14 @@ Graph witness() {
   b.output(ir::map({i}, sum(k, x(i, head, within) * y(k))), "row");
   return b.graph();
 }
-}  // namespace
+} // namespace
 
 Rule reshape() {
   return {"reshape",
-          {"index arithmetic of axes is a view: k = c (k / c) + k % c, and a mixed radix has one solution", "view_compose_assoc", Law::exact},
-          apply, witness};
+          {"index arithmetic of axes is a view: k = c (k / c) + k % c, and a mixed radix has one solution",
+           "view_compose_assoc", Law::exact},
+          apply,
+          witness};
 }
 
-}  // namespace tang::rewrite
+} // namespace tang::rewrite

@@ -23,15 +23,17 @@ bool take_factors(Pool& p, Product& whole, const Product& part) {
     if (!take(whole.divisors, x)) return false;
   return true;
 }
+
 // The body of `m` inside n's lifts replaced by a read of m at `port`.
 bool reuse_in(Graph& g, const Comp& m, Port port, Comp& n) {
   Pool& p = g.pool;
   for (auto& key : m.args) {
     if (key.view.size() != m.points.size()) continue;
-    std::map<int, size_t> dim;  // point axis of m -> dimension of the key
-    const auto shape = g.shape(key.from);  // where the key has a point, so has m
+    std::map<int, size_t> dim;            // point axis of m -> dimension of the key
+    const auto shape = g.shape(key.from); // where the key has a point, so has m
     for (size_t d = 0; d < key.view.size(); ++d)
-      if (key.view[d].is_pick() && shape[d] == m.points[size_t(key.view[d].picked())]) dim[key.view[d].picked()] = d;
+      if (key.view[d].is_pick() && shape[d] == m.points[size_t(key.view[d].picked())])
+        dim[key.view[d].picked()] = d;
     if (dim.size() != m.points.size()) continue;
     for (size_t a = 0, count = n.args.size(); a < count; ++a) {
       if (n.args[a].from != key.from) continue;
@@ -68,9 +70,11 @@ bool reuse_in(Graph& g, const Comp& m, Port port, Comp& n) {
   }
   return false;
 }
+
 bool is_candidate(Graph& g, NodeId id) {
   const Comp* m = g[id].comp();
-  if (!m || !m->is_map() || m->domain != ir::everywhere() || !m->outs[0].view.empty() || !axes_fit(*m)) return false;
+  if (!m || !m->is_map() || m->domain != ir::everywhere() || !m->outs[0].view.empty() || !axes_fit(*m))
+    return false;
   int ops = 0;
   for (Id x : expr::schedule(g.pool, {m->lift[0]})) {
     const Op op = g.pool[x].op;
@@ -79,15 +83,17 @@ bool is_candidate(Graph& g, NodeId id) {
   }
   return ops > 0;
 }
+
 Result<Rewritten> apply(const Graph& g) {
   std::set<NodeId> outputs;
   for (auto& o : g.outputs)
     if (g[o.port.node].comp() && g[o.port.node].comp()->is_map()) outputs.insert(o.port.node);
   if (outputs.empty()) return Refusal{"no output is a map"};
-  std::vector<NodeId> stored;  // new ids
+  std::vector<NodeId> stored; // new ids
   Changed c = change_each(g, [&](Edit& e, NodeId id, Comp& n) -> std::optional<std::string> {
     for (NodeId o : outputs)
-      if (o < id && e.live[o] && (stored.empty() || std::find(stored.begin(), stored.end(), e.at({o, 0}).node) == stored.end()) &&
+      if (o < id && e.live[o] &&
+          (stored.empty() || std::find(stored.begin(), stored.end(), e.at({o, 0}).node) == stored.end()) &&
           is_candidate(e.to, e.at({o, 0}).node))
         stored.push_back(e.at({o, 0}).node);
     if (!n.monoid || n.folds.empty() || !axes_fit(n)) return {};
@@ -106,6 +112,7 @@ Result<Rewritten> apply(const Graph& g) {
   if (c.what.empty()) return Refusal{"no fold computes what an output holds"};
   return Rewritten{std::move(c.graph), std::move(c.what)};
 }
+
 Graph witness() {
   ir::Builder b;
   auto x = b.input("x", {4, 5}), y = b.input("y", {4, 5});
@@ -115,11 +122,14 @@ Graph witness() {
   b.output(ir::map({j}, sum(i, ratio(u, l) * y(i, j))), "t");
   return b.graph();
 }
-}  // namespace
+} // namespace
 
 Rule reuse() {
-  return {"reuse", {"a subterm that equals an output's body, or a product that contains it, reads the output", "reuse_sound", Law::algebraic},
-          apply, witness};
+  return {"reuse",
+          {"a subterm that equals an output's body, or a product that contains it, reads the output",
+           "reuse_sound", Law::algebraic},
+          apply,
+          witness};
 }
 
-}  // namespace tang::rewrite
+} // namespace tang::rewrite

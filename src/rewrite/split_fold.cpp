@@ -1,4 +1,5 @@
-// Split: a fold over an axis is the fold of the folds over its blocks (split-K, split-KV, two-level reductions).
+// Split: a fold over an axis is the fold of the folds over its blocks (split-K, split-KV, two-level
+// reductions).
 #include <algorithm>
 
 #include "tang/ir/surface.hpp"
@@ -11,9 +12,11 @@ namespace tang::rewrite {
 Result<Rewritten> split_fold(const Graph& g, NodeId id, int fold_axis, int64_t block) {
   const Comp* c = id < g.nodes.size() ? g[id].comp() : nullptr;
   if (!c || c->is_map()) return Refusal{"only a fold can be split"};
-  if (fold_axis < 0 || size_t(fold_axis) >= c->folds.size()) return Refusal{g.label({id, 0}) + " has no fold axis " + std::to_string(fold_axis)};
+  if (fold_axis < 0 || size_t(fold_axis) >= c->folds.size())
+    return Refusal{g.label({id, 0}) + " has no fold axis " + std::to_string(fold_axis)};
   if (block < 1) return Refusal{"a block holds at least one term"};
-  if (!c->monoid->commutative && fold_axis != 0) return Refusal{"the order of the terms would change, and the combine does not commute"};
+  if (!c->monoid->commutative && fold_axis != 0)
+    return Refusal{"the order of the terms would change, and the combine does not commute"};
   Edit e(g);
   for (NodeId k = 0; k < g.nodes.size(); ++k) {
     if (!e.live[k]) continue;
@@ -30,12 +33,14 @@ Result<Rewritten> split_fold(const Graph& g, NodeId id, int fold_axis, int64_t b
     part.points.insert(part.points.end(), n.points.begin(), n.points.end());
     part.folds = n.folds;
     part.folds[size_t(fold_axis)] = ir::Extent(block);
-    Import in(e.to.pool, n, part, [&](int a) { return a == axis ? ir::axis(0, block) + ir::axis(axis + 1) : ir::axis(a + 1); });
+    Import in(e.to.pool, n, part,
+              [&](int a) { return a == axis ? ir::axis(0, block) + ir::axis(axis + 1) : ir::axis(a + 1); });
     for (Id l : n.lift) part.lift.push_back(in.body(l));
     if (!in.why().empty()) return Refusal{in.why()};
     const Form inside = ir::constant(extent - ir::Extent(1)) - (ir::axis(0, block) + ir::axis(axis + 1));
     part.domain = ir::pruned(ir::intersection(in.domain(n.domain), {{inside}}), part.extents(), e.to.symbols);
-    if (extent.is_constant() && extent.value() % block == 0) part.domain = ir::pruned(in.domain(n.domain), part.extents(), e.to.symbols);
+    if (extent.is_constant() && extent.value() % block == 0)
+      part.domain = ir::pruned(in.domain(n.domain), part.extents(), e.to.symbols);
     part.monoid = n.monoid;
     for (auto& o : n.outs) {
       ir::Out out;
@@ -43,7 +48,8 @@ Result<Rewritten> split_fold(const Graph& g, NodeId id, int fold_axis, int64_t b
       for (int a : o.axes) out.axes.push_back(a + 1);
       part.outs.push_back(out);
     }
-    const NodeId partial = e.to.add({part, node.name.empty() ? "partial" : node.name + " partial", node.where});
+    const NodeId partial =
+        e.to.add({part, node.name.empty() ? "partial" : node.name + " partial", node.where});
     Comp join;
     join.points = n.points;
     join.folds = {part.points[0]};
@@ -58,9 +64,11 @@ Result<Rewritten> split_fold(const Graph& g, NodeId id, int fold_axis, int64_t b
   }
   return Rewritten{e.finish(), {g.label({id, 0}) + " in blocks of " + std::to_string(block)}};
 }
+
 Result<Rewritten> split_fold_in(const Graph& g, NodeId id, int fold_axis, int64_t parts) {
   const Comp* c = id < g.nodes.size() ? g[id].comp() : nullptr;
-  if (!c || fold_axis < 0 || size_t(fold_axis) >= c->folds.size() || parts < 1) return Refusal{"no such fold axis"};
+  if (!c || fold_axis < 0 || size_t(fold_axis) >= c->folds.size() || parts < 1)
+    return Refusal{"no such fold axis"};
   const ir::Extent& e = c->folds[size_t(fold_axis)];
   if (!e.is_constant()) return Refusal{"the axis has the symbolic extent " + e.text() + ": give a block"};
   return split_fold(g, id, fold_axis, std::max<int64_t>(1, (e.value() + parts - 1) / parts));
@@ -74,7 +82,8 @@ Graph witness() {
   b.output(ir::map({i, n}, sum(k, masked(k <= ir::Index(i) + 3, x(i, k) * w(k, n)))), "y");
   return b.graph();
 }
-}  // namespace
+} // namespace
+
 Rule split_fold_rule() {
   auto apply = [](const Graph& g) -> Result<Rewritten> {
     for (NodeId id = NodeId(g.nodes.size()); id-- > 0;)
@@ -82,8 +91,11 @@ Rule split_fold_rule() {
     return Refusal{"no fold"};
   };
   return {"split_fold",
-          {"an associative fold is the fold of the folds of its blocks; the tail is in the domain", "split_ragged", Law::algebraic},
-          apply, witness, true};
+          {"an associative fold is the fold of the folds of its blocks; the tail is in the domain",
+           "split_ragged", Law::algebraic},
+          apply,
+          witness,
+          true};
 }
 
-}  // namespace tang::rewrite
+} // namespace tang::rewrite

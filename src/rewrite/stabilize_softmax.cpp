@@ -1,5 +1,5 @@
-// Stabilize softmax: a max and every sum of exp2(k (score - max)) * rest over the same terms become one fold, whose sums
-// are rescaled when the running max moves. Nothing is stored between the two passes any more.
+// Stabilize softmax: a max and every sum of exp2(k (score - max)) * rest over the same terms become one fold,
+// whose sums are rescaled when the running max moves. Nothing is stored between the two passes any more.
 #include <algorithm>
 #include <limits>
 
@@ -16,21 +16,26 @@ constexpr double inf = std::numeric_limits<double>::infinity();
 
 // A component that is a running max (or min) of one score.
 struct Base {
-  NodeId node;   // old
+  NodeId node; // old
   uint32_t port;
   bool is_max;
 };
+
 std::optional<bool> extreme(const Graph& g, Port p) {
   const Comp* c = g[p.node].comp();
   if (!c || !c->monoid || g.pool[c->lift[p.port]].type != Type::real || !axes_fit(*c)) return {};
   for (bool up : {true, false})
-    if (is_plain_component(g.pool, *c, p.port, up ? Op::max : Op::min) && c->monoid->identity[p.port].r == (up ? -inf : inf)) return up;
+    if (is_plain_component(g.pool, *c, p.port, up ? Op::max : Op::min) &&
+        c->monoid->identity[p.port].r == (up ? -inf : inf))
+      return up;
   return {};
 }
+
 struct Family {
   Base base;
-  std::vector<NodeId> sums;  // old nodes
+  std::vector<NodeId> sums; // old nodes
 };
+
 // Sums that read an extreme over as many fold axes.
 std::vector<Family> candidates(const Graph& g) {
   const auto live = alive(g);
@@ -40,7 +45,9 @@ std::vector<Family> candidates(const Graph& g) {
     if (!live[id] || !n || !axes_fit(*n) || !is_plain_fold(g.pool, *n, Op::add) || n->folds.empty()) continue;
     for (auto& a : n->args) {
       const auto up = extreme(g, a.from);
-      if (!up || g[a.from.node].comp()->folds != n->folds || !g[a.from.node].comp()->outs[a.from.port].view.empty()) continue;
+      if (!up || g[a.from.node].comp()->folds != n->folds ||
+          !g[a.from.node].comp()->outs[a.from.port].view.empty())
+        continue;
       Family& f = by_base.try_emplace(a.from, Family{{a.from.node, a.from.port, *up}, {}}).first->second;
       if (f.sums.empty() || f.sums.back() != id) f.sums.push_back(id);
     }
@@ -57,17 +64,20 @@ struct Merger {
   NodeId base_id;
   uint32_t base_port;
   bool is_max;
-  Comp base;        // the base node
+  Comp base; // the base node
   Comp merged = {};
   std::vector<std::string> why = {};
 
-  std::vector<int> base_at = {};  // the base's points in the merged node
+  std::vector<int> base_at = {}; // the base's points in the merged node
+
   std::vector<int> base_own() const {
     std::vector<int> out;
     for (int a : base.outs[base_port].axes) out.push_back(base_at[size_t(a)]);
     return out;
   }
-  // Places n's axes: those that the max is read at are the max's; folds go to folds in order; the rest become new points.
+
+  // Places n's axes: those that the max is read at are the max's; folds go to folds in order; the rest become
+  // new points.
   bool place(const Comp& n, std::vector<int>& at, std::vector<ir::Extent>& extra) {
     at.assign(size_t(n.axis_count()), -1);
     const ir::Out& out = base.outs[base_port];
@@ -95,6 +105,7 @@ struct Merger {
     }
     return true;
   }
+
   // e = k (score - top) with a literal k of the sign that keeps the exponential from growing?
   std::optional<double> scale_of(Id e, Id score, Id top) {
     const auto slope = expr::linear_factor(p, e, top);
@@ -107,24 +118,28 @@ struct Merger {
     if (expr::simplify(p, e) == expr::simplify(p, want.id)) return k;
     return {};
   }
-  // Without the condition that the max is above its identity: where it is not, every term has weight 0 in the merged
-  // fold, which is the sum of no terms.
+
+  // Without the condition that the max is above its identity: where it is not, every term has weight 0 in the
+  // merged fold, which is the sum of no terms.
   Id beyond_identity(Id when, Id top) {
     std::vector<Id> kept;
     for (Id c : expr::conjuncts(p, when)) {
       const expr::Term t = p[c];
       const Id low = p.literal(is_max ? -inf : inf);
-      const bool above = t.op == Op::less && t.args[0] == (is_max ? low : top) && t.args[1] == (is_max ? top : low);
+      const bool above =
+          t.op == Op::less && t.args[0] == (is_max ? low : top) && t.args[1] == (is_max ? top : low);
       if (!above) kept.push_back(c);
     }
     return expr::conjunction(p, kept);
   }
+
   struct Added {
     NodeId sum;
     Id lift;
     double scale;
     std::vector<int> own;
   };
+
   // One sum as a component of the merged node, or the reason why not.
   Result<Added> component(NodeId sum, const Comp& n, const std::vector<int>& at, Id score, Id when) {
     const size_t folds = merged.points.size();
@@ -136,9 +151,11 @@ struct Merger {
     const Domain domain = in.domain(n.domain);
     if (!in.why().empty()) return Refusal{in.why()};
     const Id top = read_leaf(p, Type::real, add_read(trial, self_read()));
-    if (domain != merged.domain || ordered(p, beyond_identity(x.when, top)) != when) return Refusal{"another domain"};
+    if (domain != merged.domain || ordered(p, beyond_identity(x.when, top)) != when)
+      return Refusal{"another domain"};
     for (auto& a : n.args) {
-      if (a.from != Port{base_id, base_port} && reaches(g, a.from.node, base_id)) return Refusal{"the rest reads what the max feeds"};
+      if (a.from != Port{base_id, base_port} && reaches(g, a.from.node, base_id))
+        return Refusal{"the rest reads what the max feeds"};
       if (hides_absence(g, a.from)) return Refusal{"a read of " + g.label(a.from) + " may be absent"};
     }
     Product f = product_of(p, x.value);
@@ -159,31 +176,39 @@ struct Merger {
       for (int a : n.outs[0].axes) out.own.push_back(at[size_t(a)]);
       // It is rescaled by the max, so it has the max's axes too.
       for (int a : base_own())
-        if (std::find(out.own.begin(), out.own.end(), a) == out.own.end()) return Refusal{"the sum lacks an axis of the max"};
+        if (std::find(out.own.begin(), out.own.end(), a) == out.own.end())
+          return Refusal{"the sum lacks an axis of the max"};
       return out;
     }
     return Refusal{"not exp2(k (score - max)) * rest: " + p.print(x.value)};
   }
+
   Arg self_read() {
     Arg self{{base_id, base_port}, {}};
     for (int a : base_own()) self.view.push_back(ir::axis(a));
     return self;
   }
+
   void extend_monoid(const std::vector<Added>& added) {
     ir::Monoid& m = *merged.monoid;
-    const Id own = p.leaf(Op::var, Type::real, 2 * int64_t(base_port)), other = p.leaf(Op::var, Type::real, 2 * int64_t(base_port) + 1);
+    const Id own = p.leaf(Op::var, Type::real, 2 * int64_t(base_port)),
+             other = p.leaf(Op::var, Type::real, 2 * int64_t(base_port) + 1);
     const expr::E x{&p, own}, y{&p, other}, top = is_max ? max(x, y) : min(x, y);
     const expr::E low = expr::lit(p, is_max ? -inf : inf), zero = expr::lit(p, 0);
     for (auto& a : added) {
       const int64_t c = int64_t(m.size());
-      // No term has been seen where the base is its identity: the guard keeps -inf - -inf out of the exponential.
-      const expr::E left = select(x == low, zero, exp2((x - top) * a.scale)), right = select(y == low, zero, exp2((y - top) * a.scale));
-      const expr::E s = left * expr::E{&p, p.leaf(Op::var, Type::real, 2 * c)}, t = right * expr::E{&p, p.leaf(Op::var, Type::real, 2 * c + 1)};
+      // No term has been seen where the base is its identity: the guard keeps -inf - -inf out of the
+      // exponential.
+      const expr::E left = select(x == low, zero, exp2((x - top) * a.scale)),
+                    right = select(y == low, zero, exp2((y - top) * a.scale));
+      const expr::E s = left * expr::E{&p, p.leaf(Op::var, Type::real, 2 * c)},
+                    t = right * expr::E{&p, p.leaf(Op::var, Type::real, 2 * c + 1)};
       m.identity.push_back(expr::real(0));
       m.combine.push_back((s + t).id);
     }
     m.name += "+" + std::to_string(added.size());
   }
+
   Result<std::vector<Added>> run(const std::vector<std::pair<NodeId, Comp>>& sums) {
     std::vector<std::vector<int>> places;
     std::vector<size_t> kept;
@@ -200,7 +225,8 @@ struct Merger {
       kept.push_back(k);
     }
     if (kept.empty()) return Refusal{why.empty() ? "no sums" : why[0]};
-    // The base in the wider space, whose points stand in the order of the widest sum, so that ports keep ascending axes.
+    // The base in the wider space, whose points stand in the order of the widest sum, so that ports keep
+    // ascending axes.
     std::vector<ir::Extent> points = base.points;
     points.insert(points.end(), extra.begin(), extra.end());
     size_t widest = 0;
@@ -208,7 +234,8 @@ struct Merger {
       if (sums[kept[k]].second.points.size() > sums[kept[widest]].second.points.size()) widest = k;
     std::vector<int> final_at(points.size(), -1);
     int next = 0;
-    for (size_t a = 0; a < sums[kept[widest]].second.points.size(); ++a) final_at[size_t(places[widest][a])] = next++;
+    for (size_t a = 0; a < sums[kept[widest]].second.points.size(); ++a)
+      final_at[size_t(places[widest][a])] = next++;
     for (int& a : final_at)
       if (a < 0) a = next++;
     merged.points.resize(points.size());
@@ -220,7 +247,9 @@ struct Merger {
     merged.folds = base.folds;
     if (!axes_fit(merged)) return Refusal{"too many axes"};
     const int shift = int(extra.size());
-    Import in(p, base, merged, [&](int a) { return ir::axis(size_t(a) < base.points.size() ? base_at[size_t(a)] : a + shift); });
+    Import in(p, base, merged, [&](int a) {
+      return ir::axis(size_t(a) < base.points.size() ? base_at[size_t(a)] : a + shift);
+    });
     for (Id l : base.lift) merged.lift.push_back(in.body(l));
     merged.domain = in.domain(base.domain);
     merged.outs = base.outs;
@@ -251,6 +280,7 @@ struct Merger {
     drop_unused_points(added);
     return added;
   }
+
   // Points of sums that were refused.
   void drop_unused_points(std::vector<Added>&) {
     Axes used = 0;
@@ -298,6 +328,7 @@ std::vector<Family> take_disjoint(std::vector<Family>& families) {
   families = rest;
   return out;
 }
+
 Result<Rewritten> attempt(const Graph& g, const std::vector<Family>& families) {
   Edit e(g);
   std::map<NodeId, const Family*> at_base;
@@ -363,6 +394,7 @@ Result<Rewritten> attempt(const Graph& g, const std::vector<Family>& families) {
   if (what.empty()) return Refusal{why};
   return Rewritten{e.finish(), what};
 }
+
 Result<Rewritten> apply(const Graph& g) {
   auto families = candidates(g);
   std::string why = "no sum reads a max over its own terms";
@@ -373,6 +405,7 @@ Result<Rewritten> apply(const Graph& g) {
   }
   return Refusal{why};
 }
+
 Graph witness() {
   ir::Builder b;
   auto q = b.input("q", {5, 3}), k = b.input("k", {6, 3}), v = b.input("v", {6, 2});
@@ -383,13 +416,15 @@ Graph witness() {
   b.output(ir::map({i}, top + log(total)), "lse");
   return b.graph();
 }
-}  // namespace
+} // namespace
 
 Rule stabilize_softmax() {
   return {"stabilize_softmax",
-          {"max s and sums of exp2(k (s - max s)) f over one domain are one fold of (m, l): l is rescaled by exp2(k (m - m')) when m moves",
+          {"max s and sums of exp2(k (s - max s)) f over one domain are one fold of (m, l): l is rescaled by "
+           "exp2(k (m - m')) when m moves",
            "absorbing_chunked", Law::algebraic},
-          apply, witness};
+          apply,
+          witness};
 }
 
-}  // namespace tang::rewrite
+} // namespace tang::rewrite

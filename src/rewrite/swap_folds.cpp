@@ -1,4 +1,5 @@
-// Swap folds and factor: sum_j (sum_d f(i,d) h(j,d)) v(j) = sum_d f(i,d) (sum_j h(j,d) v(j)), where it lowers the work.
+// Swap folds and factor: sum_j (sum_d f(i,d) h(j,d)) v(j) = sum_d f(i,d) (sum_j h(j,d) v(j)), where it lowers
+// the work.
 #include <algorithm>
 
 #include "tang/ir/surface.hpp"
@@ -10,19 +11,25 @@
 namespace tang::rewrite {
 
 namespace {
-bool is_sum(const Pool& p, const Comp& n) { return is_plain_fold(p, n, Op::add) && !n.folds.empty() && n.outs[0].view.empty() && axes_fit(n); }
+bool is_sum(const Pool& p, const Comp& n) {
+  return is_plain_fold(p, n, Op::add) && !n.folds.empty() && n.outs[0].view.empty() && axes_fit(n);
+}
+
 double work(const Comp& n, Axes axes, const ir::Symbols& symbols) {
   std::vector<ir::Extent> e;
   for (int a = 0; a < n.axis_count(); ++a)
     if (axes & bit(a)) e.push_back(n.extent(a));
   return nominal_size(e, symbols);
 }
+
 // The two sums that replace `n`, of which factor `arg` is a sum of products; nothing if that is no gain.
 struct Swapped {
-  Comp moved;   // over n's folds
-  Comp outer;   // over the inner sum's folds; its read of `hole` is one of `moved`
+  Comp moved; // over n's folds
+  Comp outer; // over the inner sum's folds; its read of `hole` is one of `moved`
 };
+
 constexpr Port hole{~0u, 0};
+
 std::optional<Swapped> swapped(Edit& e, const Comp& n, int arg, bool inner_dies) {
   Graph& g = e.to;
   Pool& p = g.pool;
@@ -62,9 +69,12 @@ std::optional<Swapped> swapped(Edit& e, const Comp& n, int arg, bool inner_dies)
     std::vector<Id> bodies;
     for (Id x : parts.factors) bodies.push_back(test.body(x));
     Dependence depends(p, probe);
-    for (size_t k = 0; k < bodies.size(); ++k) ((depends.of(bodies[k]) & fold_axes(t)) ? moving : left).factors.push_back(parts.factors[k]);
+    for (size_t k = 0; k < bodies.size(); ++k)
+      ((depends.of(bodies[k]) & fold_axes(t)) ? moving : left).factors.push_back(parts.factors[k]);
   }
-  if (moving.factors.empty() || std::none_of(left.factors.begin(), left.factors.end(), [&](Id x) { return has_reads(p, x); })) return {};
+  if (moving.factors.empty() ||
+      std::none_of(left.factors.begin(), left.factors.end(), [&](Id x) { return has_reads(p, x); }))
+    return {};
   Product lift;
   for (Id x : moving.factors) lift.factors.push_back(deep.body(x));
   for (Id x : outer.factors)
@@ -82,7 +92,8 @@ std::optional<Swapped> swapped(Edit& e, const Comp& n, int arg, bool inner_dies)
     if (used & bit(x)) t.outs[0].axes.push_back(x);
   // Work: terms of the old sums against terms of the new ones.
   const double before = work(n, ~Axes(0), g.symbols) + (inner_dies ? work(inner, ~Axes(0), g.symbols) : 0);
-  const double after = work(t, used | fold_axes(t), g.symbols) + nominal_size(n.points, g.symbols) * nominal_size(inner.folds, g.symbols);
+  const double after = work(t, used | fold_axes(t), g.symbols) +
+                       nominal_size(n.points, g.symbols) * nominal_size(inner.folds, g.symbols);
   if (after >= before) return {};
   Comp& o = out.outer;
   o.points = n.points;
@@ -116,6 +127,7 @@ std::optional<Swapped> swapped(Edit& e, const Comp& n, int arg, bool inner_dies)
   o.lift = {term_of(p, top)};
   return out;
 }
+
 Result<Rewritten> apply(const Graph& g) {
   const auto live = alive(g);
   std::vector<int> readers(g.nodes.size(), 0);
@@ -160,6 +172,7 @@ Result<Rewritten> apply(const Graph& g) {
   if (what.empty()) return Refusal{"swapping the sums does not lower the work"};
   return Rewritten{e.finish(), what};
 }
+
 Graph witness() {
   ir::Builder b;
   auto q = b.input("q", {16, 3}), k = b.input("k", {16, 3}), v = b.input("v", {16, 2});
@@ -167,11 +180,14 @@ Graph witness() {
   b.output(ir::map({i, c}, sum(j, sum(d, relu(q(i, d)) * relu(k(j, d))) * v(j, c))), "out");
   return b.graph();
 }
-}  // namespace
+} // namespace
 
 Rule swap_folds() {
-  return {"swap_folds_and_factor",
-          {"sum_j (sum_d f_d h_jd) v_j = sum_d f_d (sum_j h_jd v_j)", "swap_folds_and_factor", Law::algebraic}, apply, witness};
+  return {
+      "swap_folds_and_factor",
+      {"sum_j (sum_d f_d h_jd) v_j = sum_d f_d (sum_j h_jd v_j)", "swap_folds_and_factor", Law::algebraic},
+      apply,
+      witness};
 }
 
-}  // namespace tang::rewrite
+} // namespace tang::rewrite

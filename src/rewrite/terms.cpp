@@ -5,16 +5,19 @@
 namespace tang::rewrite {
 
 Axes point_axes(const Comp& n) { return n.points.size() >= 64 ? ~Axes(0) : bit(int(n.points.size())) - 1; }
+
 Axes fold_axes(const Comp& n) {
   Axes out = 0;
   for (size_t f = 0; f < n.folds.size(); ++f) out |= bit(int(n.points.size() + f));
   return out;
 }
+
 Axes own_axes(const Comp& n, size_t c) {
   Axes out = 0;
   for (int a : n.outs[c].axes) out |= bit(a);
   return out;
 }
+
 Axes common_axes(const Comp& n) {
   Axes out = point_axes(n);
   for (size_t c = 0; c < n.outs.size(); ++c) out &= own_axes(n, c);
@@ -27,18 +30,21 @@ Axes Dependence::of_arg(int a) {
   for (auto& f : n_.args[size_t(a)].view) out |= of(f);
   return args_[a] = out;
 }
+
 Axes Dependence::of(const Form& f) {
   Axes out = 0;
   for (auto& t : f.axes) out |= bit(t.first);
   for (auto& t : f.args) out |= of_arg(t.first);
   return out;
 }
+
 Axes Dependence::of(const Domain& d) {
   Axes out = 0;
   for (auto& c : d)
     for (auto& f : c) out |= of(f);
   return out;
 }
+
 Axes Dependence::of(Id id) {
   if (auto it = terms_.find(id); it != terms_.end()) return it->second;
   const expr::Term& t = p_[id];
@@ -55,11 +61,13 @@ bool uses_arg(const Pool& p, Id term, int arg) {
     if (p[x].op == Op::arg && p[x].whole == arg) return true;
   return false;
 }
+
 bool has_reads(const Pool& p, Id term) {
   for (Id x : expr::schedule(p, {term}))
     if (p[x].op == Op::arg) return true;
   return false;
 }
+
 std::set<int> index_reads(const Comp& n) {
   std::set<int> out;
   auto take = [&](const Form& f) {
@@ -92,17 +100,22 @@ Id ordered(Pool& p, Id root) {
   }
   return done.at(root);
 }
+
 bool is_plain_component(const Pool& p, const Comp& n, size_t c, Op op) {
   if (!n.monoid) return false;
   const expr::Term& t = p[n.monoid->combine[c]];
   if (t.op != op || t.arity() != 2) return false;
   const expr::Term &a = p[t.args[0]], &b = p[t.args[1]];
   const int64_t left = int64_t(2 * c);
-  return a.op == Op::var && b.op == Op::var && std::min(a.whole, b.whole) == left && std::max(a.whole, b.whole) == left + 1;
+  return a.op == Op::var && b.op == Op::var && std::min(a.whole, b.whole) == left &&
+         std::max(a.whole, b.whole) == left + 1;
 }
+
 bool is_plain_fold(const Pool& p, const Comp& n, Op op) {
-  return n.monoid && n.lift.size() == 1 && n.monoid->identity[0].type == Type::real && is_plain_component(p, n, 0, op);
+  return n.monoid && n.lift.size() == 1 && n.monoid->identity[0].type == Type::real &&
+         is_plain_component(p, n, 0, op);
 }
+
 namespace {
 void split(Pool& p, Id id, Product& out) {
   const expr::Term t = p[id];
@@ -119,12 +132,14 @@ void split(Pool& p, Id id, Product& out) {
     out.factors.push_back(id);
   }
 }
-}  // namespace
+} // namespace
+
 Product product_of(Pool& p, Id id) {
   Product out;
   split(p, id, out);
   return out;
 }
+
 Id term_of(Pool& p, const Product& f) {
   double sign = 1;
   std::vector<Id> rest;
@@ -139,11 +154,19 @@ Id term_of(Pool& p, const Product& f) {
   for (Id d : f.divisors) out = p.make(Op::ratio, {out, d});
   return out;
 }
+
 bool is_expensive(Op op) {
   switch (op) {
-    case Op::exp2: case Op::log2: case Op::sin: case Op::atan2: case Op::sqrt: case Op::recip: case Op::ratio:
-    case Op::div: case Op::mod: return true;
-    default: return false;
+  case Op::exp2:
+  case Op::log2:
+  case Op::sin:
+  case Op::atan2:
+  case Op::sqrt:
+  case Op::recip:
+  case Op::ratio:
+  case Op::div:
+  case Op::mod: return true;
+  default: return false;
   }
 }
 
@@ -164,6 +187,7 @@ bool reaches(const Graph& g, NodeId from, NodeId target) {
   }
   return false;
 }
+
 bool hides_absence(Graph& g, Port p) {
   if (g[p.node].recur()) return p.port >= g[p.node].recur()->states.size();
   const Comp* c = g[p.node].comp();
@@ -177,13 +201,15 @@ bool hides_absence(Graph& g, Port p) {
       if (g.pool[x].op != Op::arg) continue;
       const Port from = g[p.node].comp()->args[size_t(g.pool[x].whole)].from;
       const Comp* s = g[from.node].comp();
-      if ((s && (s->is_map() || !s->outs[from.port].view.empty()) && hides_absence(g, from)) || (g[from.node].recur() && hides_absence(g, from)))
+      if ((s && (s->is_map() || !s->outs[from.port].view.empty()) && hides_absence(g, from)) ||
+          (g[from.node].recur() && hides_absence(g, from)))
         return true;
     }
     return false;
   }
   return expr::present(g.pool, lift).when != expr::yes(g.pool);
 }
+
 bool is_total(Graph& g, const Comp& n, int arg) {
   const Arg& a = n.args[size_t(arg)];
   if (hides_absence(g, a.from)) return false;
@@ -194,10 +220,12 @@ bool is_total(Graph& g, const Comp& n, int arg) {
     if (!a.view[d].is_affine()) return false;
     if (a.view[d].is_pick() && extents[size_t(a.view[d].picked())] == shape[d]) continue;
     if (ir::range(a.view[d], extents, g.symbols).first < 0) return false;
-    if (ir::range(ir::constant(shape[d] - ir::Extent(1)) - a.view[d], extents, g.symbols).first < 0) return false;
+    if (ir::range(ir::constant(shape[d] - ir::Extent(1)) - a.view[d], extents, g.symbols).first < 0)
+      return false;
   }
   return true;
 }
+
 bool never_empty(const Comp& n, const ir::Symbols& symbols) {
   if (n.domain != ir::everywhere()) return false;
   for (auto& e : n.folds)
@@ -218,8 +246,8 @@ bool tighten(Graph& g, Comp& n) {
     conds.emplace_back(parts.begin(), parts.end());
     values.push_back(x.value);
   }
-  // A term is absent as a whole, but a port sees only the components within its axes: a bound may leave a body only if
-  // every port sees it, so it stands in a component whose axes all others have.
+  // A term is absent as a whole, but a port sees only the components within its axes: a bound may leave a
+  // body only if every port sees it, so it stands in a component whose axes all others have.
   const Axes common = common_axes(n);
   std::set<Id> seen_by_all;
   for (size_t c = 0; c < n.lift.size(); ++c)
@@ -230,7 +258,8 @@ bool tighten(Graph& g, Comp& n) {
   Dependence depends(p, n);
   for (Id c : order) {
     if (p[c].op != Op::holds || (depends.of(c) & point_axes(n) & ~common)) continue;
-    const Domain d = ir::pruned(ir::intersection(n.domain, n.guards[size_t(p[c].whole)]), n.extents(), g.symbols);
+    const Domain d =
+        ir::pruned(ir::intersection(n.domain, n.guards[size_t(p[c].whole)]), n.extents(), g.symbols);
     if (ir::disjoint(d).size() > ir::most_pieces) continue;
     n.domain = d;
     moved.insert(c);
@@ -247,4 +276,4 @@ bool tighten(Graph& g, Comp& n) {
   return true;
 }
 
-}  // namespace tang::rewrite
+} // namespace tang::rewrite

@@ -8,22 +8,26 @@ namespace tang::rewrite {
 
 // Sets of axes of one node as bits (a node with more than 64 axes is refused by `axes_fit`).
 using Axes = uint64_t;
+
 inline Axes bit(int axis) { return Axes(1) << axis; }
+
 inline bool axes_fit(const Comp& n) { return n.axis_count() <= 64; }
+
 Axes point_axes(const Comp& n);
 Axes fold_axes(const Comp& n);
-Axes own_axes(const Comp& n, size_t component);     // its points
-Axes common_axes(const Comp& n);                    // points that every component has
+Axes own_axes(const Comp& n, size_t component); // its points
+Axes common_axes(const Comp& n);                // points that every component has
 
 class Dependence {
- public:
+public:
   Dependence(const Pool& p, const Comp& n) : p_(p), n_(n) {}
+
   Axes of(Id term);
   Axes of_arg(int arg);
   Axes of(const Form& f);
   Axes of(const Domain& d);
 
- private:
+private:
   const Pool& p_;
   const Comp& n_;
   std::unordered_map<Id, Axes> terms_;
@@ -39,11 +43,13 @@ std::set<int> index_reads(const Comp& n);
 Id ordered(Pool& p, Id term);
 // combine[c] is op(left c, right c), whatever the other components do.
 bool is_plain_component(const Pool& p, const Comp& n, size_t c, Op op);
-bool is_plain_fold(const Pool& p, const Comp& n, Op op);  // one component and a plain combine
+bool is_plain_fold(const Pool& p, const Comp& n, Op op); // one component and a plain combine
+
 // The product of a term as written: factors, and divisors of `ratio` (0 where the divisor is 0).
 struct Product {
   std::vector<Id> factors, divisors;
 };
+
 Product product_of(Pool& p, Id term);
 Id term_of(Pool& p, const Product& f);
 // Ops that cost many instructions: recomputing one a term of a fold is not free.
@@ -53,10 +59,11 @@ bool is_expensive(Op op);
 bool reaches(const Graph& g, NodeId from, NodeId target);
 // Every coordinate provably inside the source, and the source total: the read always has a value.
 bool is_total(Graph& g, const Comp& n, int arg);
-// A map's absence that no domain shows: a predicate in its body, or coordinates that its output view leaves out.
+// A map's absence that no domain shows: a predicate in its body, or coordinates that its output view leaves
+// out.
 bool hides_absence(Graph& g, Port p);
-bool never_empty(const Comp& n, const ir::Symbols& symbols);  // every point has a live term
+bool never_empty(const Comp& n, const ir::Symbols& symbols); // every point has a live term
 // Moves the bounds in the bodies to the domain; what does not fit stays. True when the domain changed.
 bool tighten(Graph& g, Comp& n);
 
-}  // namespace tang::rewrite
+} // namespace tang::rewrite

@@ -20,7 +20,7 @@ Derivation derive(const ir::Graph& g, const Options& o) {
   }
   d.plan = plan::make_plan(rewrite::expose_support(graph), o.schedule);
   d.kernels = lower::lower(d.plan, o.schedule, o.target);
-  std::map<std::string, std::string> known;  // canonical text -> name
+  std::map<std::string, std::string> known; // canonical text -> name
   for (auto& l : d.kernels.kernels) {
     l.kernel = kernel::legalize(l.kernel, o.target);
     const std::string text = kernel::print(l.kernel);
@@ -31,6 +31,7 @@ Derivation derive(const ir::Graph& g, const Options& o) {
   d.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return d;
 }
+
 std::string source(const Derivation& d, const Options& o) {
   std::vector<const kernel::Kernel*> once;
   std::map<std::string, bool> seen;
@@ -41,4 +42,4 @@ std::string source(const Derivation& d, const Options& o) {
   return emit::c_unit(once, c);
 }
 
-}  // namespace tang::run
+} // namespace tang::run

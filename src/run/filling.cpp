@@ -24,20 +24,24 @@ std::map<std::string, Filling> fillings(const ir::Graph& g, uint64_t seed) {
     if (!in) continue;
     Filling f;
     f.seed = mix(seed ^ hash_of(g[id].name));
-    int64_t widest = 1;  // weights as they are initialised: about 1 / sqrt(width)
+    int64_t widest = 1; // weights as they are initialised: about 1 / sqrt(width)
     if (in->kind == ir::Input::param && in->shape.size() > 1)
       for (auto& e : in->shape) widest = std::max(widest, e.value());
     while (f.halvings < 6 && int64_t(1) << 2 * (f.halvings + 1) <= widest) ++f.halvings;
     const expr::Type type = ir::type_of(in->format);
     const int bits = ir::row(in->format).bits;
-    if (below.count(id)) f.below = std::max<int64_t>(1, below[id]);
-    else if (type == expr::Type::bits) f.below = int64_t(1) << std::min(bits, 24);
-    else f.below = type == expr::Type::boolean ? 2 : 1;
+    if (below.count(id))
+      f.below = std::max<int64_t>(1, below[id]);
+    else if (type == expr::Type::bits)
+      f.below = int64_t(1) << std::min(bits, 24);
+    else
+      f.below = type == expr::Type::boolean ? 2 : 1;
     if (bits < 24) f.below = std::min(f.below, int64_t(1) << (type == expr::Type::index ? bits - 1 : bits));
     out[g[id].name] = f;
   }
   return out;
 }
+
 std::vector<double> reals(const Filling& f, ir::Format format, int64_t n) {
   const int bits = std::min(ir::row(format).mantissa, 10);
   std::vector<double> out;
@@ -47,10 +51,11 @@ std::vector<double> reals(const Filling& f, ir::Format format, int64_t n) {
   }
   return out;
 }
+
 std::vector<int64_t> integers(const Filling& f, int64_t n) {
   std::vector<int64_t> out;
   for (int64_t k = 0; k < n; ++k) out.push_back(int64_t(mix(f.seed + uint64_t(k)) >> 40) % f.below);
   return out;
 }
 
-}  // namespace tang::run
+} // namespace tang::run

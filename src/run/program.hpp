@@ -13,10 +13,10 @@ namespace tang::run {
 
 struct Options {
   schedule::Schedule schedule;
-  target::Target target;             // default: this machine, one thread
-  bool optimize = true;              // false: the graph as written
-  bool guards = false;               // guard bands around every buffer, for verification
-  device::CompilerOptions compiler;  // where to look for one, and the kernel cache's folder
+  target::Target target;            // default: this machine, one thread
+  bool optimize = true;             // false: the graph as written
+  bool guards = false;              // guard bands around every buffer, for verification
+  device::CompilerOptions compiler; // where to look for one, and the kernel cache's folder
   Options();
 };
 
@@ -24,10 +24,11 @@ struct Options {
 struct Derivation {
   rewrite::Trace trace;
   plan::Plan plan;
-  lower::Program kernels;            // legalized for the target
-  std::vector<std::string> names;    // of each kernel's function; equal kernels share one
-  double seconds = 0;                // spent deriving
+  lower::Program kernels;         // legalized for the target
+  std::vector<std::string> names; // of each kernel's function; equal kernels share one
+  double seconds = 0;             // spent deriving
 };
+
 // The pipeline, as one list: optimize, expose supports, plan, lower, legalize, name.
 Derivation derive(const ir::Graph& g, const Options& o);
 // The kernels' source as one unit of the C target.
@@ -37,15 +38,17 @@ std::string source(const Derivation& d, const Options& o);
 using Memory = std::shared_ptr<device::Buffer>;
 
 class Program {
- public:
-  Program(const ir::Graph& g, std::shared_ptr<device::Compiler> compiler, std::shared_ptr<device::Cpu> cpu, Options o = {});
+public:
+  Program(const ir::Graph& g, std::shared_ptr<device::Compiler> compiler, std::shared_ptr<device::Cpu> cpu,
+          Options o = {});
 
   // Inputs, params, states and outputs by name. Unbound ones get zeroed memory of their own at the first run.
   // Throws Error: a name that is not there (with the nearest one), or a size that does not fit.
   void bind(const std::string& name, Memory memory);
   Memory memory(const std::string& name);
-  template <class T>
-  T* data(const std::string& name) { return memory(name)->as<T>(); }
+
+  template <class T> T* data(const std::string& name) { return memory(name)->as<T>(); }
+
   int64_t elements(const std::string& name) const;
   ir::Format format(const std::string& name) const;
 
@@ -55,21 +58,26 @@ class Program {
   using Hook = std::function<void(size_t kernel)>;
   void run(const Hook& before, const Hook& after);
 
-  void run_kernel(size_t k);  // one kernel alone, on what the memories hold
+  void run_kernel(size_t k); // one kernel alone, on what the memories hold
 
   const Derivation& derivation() const { return derivation_; }
+
   void* argument(size_t kernel, size_t k) const { return arguments_[kernel][k]; }
+
   // The memory of a stored port; nullptr for one that is not stored.
   void* port(ir::Port p);
+
   device::Buffer& arena() { return *arena_; }
+
   const std::vector<std::unique_ptr<device::Buffer>>& temporaries() const { return temporaries_; }
 
- private:
+private:
   struct Named {
     ir::Port port;
     ir::Format format;
     int64_t elements;
   };
+
   void prepare();
   void launch(size_t kernel);
   void range(size_t first, size_t last, int depth, const Hook& before, const Hook& after);
@@ -85,12 +93,14 @@ class Program {
   std::map<ir::Port, Memory> bound_;
   std::unique_ptr<device::Buffer> arena_;
   std::vector<std::unique_ptr<device::Buffer>> temporaries_;
-  std::vector<std::vector<void*>> arguments_;  // of each kernel
+  std::vector<std::vector<void*>> arguments_; // of each kernel
+
   struct Carry {
     void *from, *to;
     size_t bytes;
   };
-  std::vector<Carry> carries_;  // new values of states that could not be written in place
+
+  std::vector<Carry> carries_; // new values of states that could not be written in place
   bool prepared_ = false;
 };
 
@@ -101,4 +111,4 @@ std::vector<double> read_reals(const void* from, ir::Format f, int64_t n);
 std::vector<int64_t> read_integers(const void* from, ir::Format f, int64_t n);
 int64_t bytes_of(ir::Format f);
 
-}  // namespace tang::run
+} // namespace tang::run

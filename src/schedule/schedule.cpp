@@ -9,4 +9,4 @@ Schedule as_written() {
   return s;
 }
 
-}  // namespace tang::schedule
+} // namespace tang::schedule

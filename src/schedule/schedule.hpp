@@ -1,5 +1,5 @@
-// Schedules as plain data: how a program runs, unable to touch what it computes. Fields that are not set are chosen by
-// the automatic rules.
+// Schedules as plain data: how a program runs, unable to touch what it computes. Fields that are not set are
+// chosen by the automatic rules.
 #pragma once
 #include <map>
 #include <optional>
@@ -12,24 +12,30 @@
 namespace tang::schedule {
 
 enum class Role : uint8_t { grid, looped };
-enum class Pack : uint8_t { none, tile, copy };  // an operand read in place, staged per block, or laid out once before
+enum class Pack : uint8_t {
+  none,
+  tile,
+  copy
+}; // an operand read in place, staged per block, or laid out once before
 
 // Of one group (one or more kernels); found by the label of any of its members.
 struct GroupFields {
-  std::map<int, Role> role;            // core axis -> role
-  std::map<int, int64_t> tile;         // core axis -> elements a block
-  std::optional<bool> stored;          // the member must not be accumulated
-  std::optional<int> rows, vectors;    // register block of a contraction: rows x vectors of accumulators
+  std::map<int, Role> role;         // core axis -> role
+  std::map<int, int64_t> tile;      // core axis -> elements a block
+  std::optional<bool> stored;       // the member must not be accumulated
+  std::optional<int> rows, vectors; // register block of a contraction: rows x vectors of accumulators
   std::optional<Pack> pack_a, pack_b;
-  std::optional<int> ways;             // independent accumulators of a fold
-  std::optional<int> split;            // parts of the looped axis that run as workgroups of their own, joined after
+  std::optional<int> ways;  // independent accumulators of a fold
+  std::optional<int> split; // parts of the looped axis that run as workgroups of their own, joined after
 };
+
 struct Schedule {
-  int64_t short_contraction = 256;     // a sum over at most this many terms may be recomputed per tile
-  bool share_contractions = true;      // false: every fold is stored (the as-written schedule)
+  int64_t short_contraction = 256; // a sum over at most this many terms may be recomputed per tile
+  bool share_contractions = true;  // false: every fold is stored (the as-written schedule)
   bool epilogues = true;
   std::map<std::string, GroupFields> groups;
 };
-Schedule as_written();                 // one kernel a node, nothing shared: always a candidate
 
-}  // namespace tang::schedule
+Schedule as_written(); // one kernel a node, nothing shared: always a candidate
+
+} // namespace tang::schedule

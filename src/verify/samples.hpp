@@ -4,7 +4,9 @@
 
 namespace tang::verify {
 
-// A few elements of every output of the graph as written, on the inputs that `fillings` make; `threads` of the oracle.
-std::vector<run::Expected> samples(const ir::Graph& written, const run::Derivation& d, const std::map<std::string, run::Filling>& fillings, int threads = 1);
+// A few elements of every output of the graph as written, on the inputs that `fillings` make; `threads` of
+// the oracle.
+std::vector<run::Expected> samples(const ir::Graph& written, const run::Derivation& d,
+                                   const std::map<std::string, run::Filling>& fillings, int threads = 1);
 
-}  // namespace tang::verify
+} // namespace tang::verify

@@ -12,11 +12,15 @@ using ir::NodeId;
 using ir::Port;
 
 bool Report::ok() const { return failed() == 0 && trespass.empty(); }
+
 int Report::verified() const {
   const auto good = [](const Check& c) { return c.ok; };
-  return int(std::count_if(kernels.begin(), kernels.end(), good) + std::count_if(outputs.begin(), outputs.end(), good));
+  return int(std::count_if(kernels.begin(), kernels.end(), good) +
+             std::count_if(outputs.begin(), outputs.end(), good));
 }
+
 int Report::failed() const { return int(kernels.size() + outputs.size()) - verified(); }
+
 double Report::worst() const {
   double w = 0;
   for (auto& c : outputs) w = std::max(w, c.error);
@@ -27,10 +31,13 @@ namespace {
 
 Array from_memory(const void* at, ir::Format f, std::vector<int64_t> shape, expr::Type type) {
   Array a(std::move(shape), type);
-  if (type == expr::Type::real) a.r = run::read_reals(at, f, a.size());
-  else a.i = run::read_integers(at, f, a.size());
+  if (type == expr::Type::real)
+    a.r = run::read_reals(at, f, a.size());
+  else
+    a.i = run::read_integers(at, f, a.size());
   return a;
 }
+
 // Fills error, unwritten and ok. Absent points of a stored array hold its fill and are seen by nobody.
 void compare(Check& c, const Array& got, const Array& want, double budget, ir::Format f) {
   double worst = 0, scale = 0;
@@ -56,6 +63,7 @@ void compare(Check& c, const Array& got, const Array& want, double budget, ir::F
   const double ulp = ir::row(f).type == expr::Type::real ? std::ldexp(1.0, -ir::row(f).mantissa - 1) : 0;
   c.ok = c.error <= budget + ulp;
 }
+
 // Which other value does the buffer hold? Names the kernel whose correct output it contains.
 std::string provenance(eval::Oracle& o, const plan::Plan& p, Port failing, const Array& got, double budget) {
   for (auto& b : p.buffers) {
@@ -69,28 +77,33 @@ std::string provenance(eval::Oracle& o, const plan::Plan& p, Port failing, const
   return "";
 }
 
-}  // namespace
+} // namespace
 
 void feed(run::Program& p, const ir::Graph& g, const eval::Inputs& inputs) {
   for (auto& n : g.nodes) {
     auto* in = n.input();
     if (!in) continue;
     auto it = inputs.find(n.name);
-    if (it == inputs.end()) throw Error(n.where, "input '" + n.name + "' has no data", {}, "bind an array to it");
+    if (it == inputs.end())
+      throw Error(n.where, "input '" + n.name + "' has no data", {}, "bind an array to it");
     void* to = p.memory(n.name)->data();
-    if (it->second.type == expr::Type::real) run::write(to, in->format, it->second.r);
-    else run::write(to, in->format, it->second.i);
+    if (it->second.type == expr::Type::real)
+      run::write(to, in->format, it->second.r);
+    else
+      run::write(to, in->format, it->second.i);
   }
 }
+
 Array read(run::Program& p, Port port, ir::Format f, const ir::Graph& g) {
   return from_memory(p.port(port), f, eval::bound(g.shape(port)), g.type(port));
 }
 
-Report verify(run::Program& p, const ir::Graph& written, const eval::Inputs& given, double budget, int threads) {
+Report verify(run::Program& p, const ir::Graph& written, const eval::Inputs& given, double budget,
+              int threads) {
   const plan::Plan& plan = p.derivation().plan;
   const ir::Graph& g = *plan.graph;
   const auto& kernels = p.derivation().kernels.kernels;
-  eval::Inputs inputs = given;  // as the device sees them: rounded to their formats
+  eval::Inputs inputs = given; // as the device sees them: rounded to their formats
   for (auto& n : written.nodes)
     if (auto* in = n.input(); in && inputs.count(n.name))
       for (double& v : inputs.at(n.name).r) v = ir::rounded(v, in->format);
@@ -98,7 +111,8 @@ Report verify(run::Program& p, const ir::Graph& written, const eval::Inputs& giv
   p.arena().poison();
   for (auto& t : p.temporaries()) t->poison();
   for (auto& b : plan.buffers)
-    if (!b.overwrites) std::memset(p.port(b.of), 0xff, size_t(eval::volume(b.shape) * run::bytes_of(b.format)));
+    if (!b.overwrites)
+      std::memset(p.port(b.of), 0xff, size_t(eval::volume(b.shape) * run::bytes_of(b.format)));
 
   Report report;
   eval::Options options;
@@ -107,36 +121,39 @@ Report verify(run::Program& p, const ir::Graph& written, const eval::Inputs& giv
   auto finished = [&](size_t k) { return k + 1 == kernels.size() || kernels[k + 1].step != kernels[k].step; };
   // Buffers of one arena take each other's place: what a step writes is poisoned when the step begins.
   int begun = -1;
-  p.run([&](size_t k) {
-          if (kernels[k].step == begun) return;
-          begun = kernels[k].step;
-          for (auto& b : plan.buffers)
-            if (b.first == begun && !b.overwrites) std::memset(p.port(b.of), 0xff, size_t(eval::volume(b.shape) * run::bytes_of(b.format)));
-        },
-        [&](size_t k) {
-          if (!finished(k)) return;
-          for (auto& b : plan.buffers) {
-            if (b.first != kernels[k].step) continue;
-            Check c;
-            c.what = g.label(b.of);
-            c.schedule = kernels[k].schedule;
-            c.kernel = k;
-            const Array got = from_memory(p.port(b.of), b.format, b.shape, g.type(b.of));
-            const Array want = oracle.port(b.of);
-            compare(c, got, want, budget, b.format);
-            if (!c.ok) c.why = provenance(oracle, plan, b.of, got, budget);
-            report.kernels.push_back(c);
-            Array placed = got;  // later kernels are judged from here; absence stays absence
-            placed.state = want.state;
-            oracle.place(b.of, std::move(placed));
-          }
-        });
+  p.run(
+      [&](size_t k) {
+        if (kernels[k].step == begun) return;
+        begun = kernels[k].step;
+        for (auto& b : plan.buffers)
+          if (b.first == begun && !b.overwrites)
+            std::memset(p.port(b.of), 0xff, size_t(eval::volume(b.shape) * run::bytes_of(b.format)));
+      },
+      [&](size_t k) {
+        if (!finished(k)) return;
+        for (auto& b : plan.buffers) {
+          if (b.first != kernels[k].step) continue;
+          Check c;
+          c.what = g.label(b.of);
+          c.schedule = kernels[k].schedule;
+          c.kernel = k;
+          const Array got = from_memory(p.port(b.of), b.format, b.shape, g.type(b.of));
+          const Array want = oracle.port(b.of);
+          compare(c, got, want, budget, b.format);
+          if (!c.ok) c.why = provenance(oracle, plan, b.of, got, budget);
+          report.kernels.push_back(c);
+          Array placed = got; // later kernels are judged from here; absence stays absence
+          placed.state = want.state;
+          oracle.place(b.of, std::move(placed));
+        }
+      });
   eval::Oracle naive(written, inputs, options);
   for (auto& o : written.outputs) {
     Check c;
     c.what = o.name;
     const ir::Port port = o.port;
-    const Array got = from_memory(p.memory(o.name)->data(), p.format(o.name), eval::bound(written.shape(port)), written.type(port));
+    const Array got = from_memory(p.memory(o.name)->data(), p.format(o.name),
+                                  eval::bound(written.shape(port)), written.type(port));
     compare(c, got, naive.port(port), budget, p.format(o.name));
     report.outputs.push_back(c);
   }
@@ -144,11 +161,12 @@ Report verify(run::Program& p, const ir::Graph& written, const eval::Inputs& giv
     if (auto at = b.trespass()) report.trespass.push_back(what + ": byte " + std::to_string(*at));
   };
   guard("arena", p.arena());
-  for (size_t t = 0; t < p.temporaries().size(); ++t) guard("operand copy " + std::to_string(t), *p.temporaries()[t]);
+  for (size_t t = 0; t < p.temporaries().size(); ++t)
+    guard("operand copy " + std::to_string(t), *p.temporaries()[t]);
   for (auto& n : written.nodes)
     if (n.input()) guard(n.name, *p.memory(n.name));
   for (auto& o : written.outputs) guard(o.name, *p.memory(o.name));
   return report;
 }
 
-}  // namespace tang::verify
+} // namespace tang::verify

@@ -1,4 +1,5 @@
-// Every kernel against the f64 oracle, from the device's own state: poisoned outputs, guard bands, blame by provenance.
+// Every kernel against the f64 oracle, from the device's own state: poisoned outputs, guard bands, blame by
+// provenance.
 #pragma once
 #include "tang/eval/oracle.hpp"
 #include "tang/run/program.hpp"
@@ -6,28 +7,33 @@
 namespace tang::verify {
 
 struct Check {
-  std::string what;         // the buffer's label
-  std::string schedule;     // of its kernel
-  size_t kernel = 0;        // index into the program's kernels
-  double error = 0;         // max |value - reference| / max |reference|
-  int64_t values = 0;       // compared
-  int64_t unwritten = 0;    // still poisoned
+  std::string what;      // the buffer's label
+  std::string schedule;  // of its kernel
+  size_t kernel = 0;     // index into the program's kernels
+  double error = 0;      // max |value - reference| / max |reference|
+  int64_t values = 0;    // compared
+  int64_t unwritten = 0; // still poisoned
   bool ok = false;
-  std::string why;          // of a failure: what the buffer holds instead, when that is known
+  std::string why; // of a failure: what the buffer holds instead, when that is known
 };
+
 struct Report {
-  std::vector<Check> kernels;  // one a stored port, in the order of steps: each from the device's own earlier results
-  std::vector<Check> outputs;  // the program's outputs against the graph as written
-  std::vector<std::string> trespass;  // guard bands that were written
+  std::vector<Check>
+      kernels; // one a stored port, in the order of steps: each from the device's own earlier results
+  std::vector<Check> outputs;        // the program's outputs against the graph as written
+  std::vector<std::string> trespass; // guard bands that were written
   bool ok() const;
   int verified() const;
   int failed() const;
-  double worst() const;  // largest error of the outputs
+  double worst() const; // largest error of the outputs
 };
-// Binds `inputs` by name, poisons what the program writes, runs it kernel by kernel. `written`: the graph as the user
-// wrote it. `budget`: the largest error allowed. States are read as given and overwritten.
-Report verify(run::Program& p, const ir::Graph& written, const eval::Inputs& inputs, double budget, int threads = 1);
-void feed(run::Program& p, const ir::Graph& g, const eval::Inputs& inputs);  // host values into the program's memories
+
+// Binds `inputs` by name, poisons what the program writes, runs it kernel by kernel. `written`: the graph as
+// the user wrote it. `budget`: the largest error allowed. States are read as given and overwritten.
+Report verify(run::Program& p, const ir::Graph& written, const eval::Inputs& inputs, double budget,
+              int threads = 1);
+void feed(run::Program& p, const ir::Graph& g,
+          const eval::Inputs& inputs); // host values into the program's memories
 eval::Array read(run::Program& p, ir::Port port, ir::Format f, const ir::Graph& g);
 
-}  // namespace tang::verify
+} // namespace tang::verify
