@@ -1,7 +1,8 @@
 # make demo | test | check | bench | install | proofs. Each installs what it needs when root, else prints the line to run.
 BUILD ?= build
 JOBS  ?= $(shell nproc)
-CORE   = g++ cmake ninja-build nlohmann-json3-dev libcli11-dev libxxhash-dev libfmt-dev ccache mold
+PREFIX ?= /usr/local
+CORE   = g++ cmake ninja-build nlohmann-json3-dev libcli11-dev libxxhash-dev ccache mold
 TESTS  = libgtest-dev clang
 PEERS  = libopenblas-dev libbenchmark-dev
 PROOFS = coq libcoq-coquelicot libcoq-mathcomp-ssreflect libcoq-mathcomp-algebra libcoq-flocq
@@ -29,8 +30,8 @@ proofs: need-proofs
 
 install: need-core
 	@cmake -S . -B $(BUILD) -G Ninja -DTANG_TESTS=OFF -DTANG_UNITY=ON > /dev/null
-	@ninja -C $(BUILD) -j $(JOBS) tang
-	@cmake --install $(BUILD)
+	@ninja -C $(BUILD) -j $(JOBS)
+	@cmake --install $(BUILD) --prefix $(PREFIX)
 
 clean:
 	rm -rf $(BUILD) $(BUILD)-test $(BUILD)-bench .rooms

@@ -1,11 +1,14 @@
-// The one header of tang's C++ interface: the surface language and the oracle; schedules and programs join as
-// they land.
+// The one header of tang's C++ interface: the surface language, the oracle, programs and their verification.
+// A room of the compiler itself sees of it what lies below that room.
 #pragma once
 #include "tang/base/number.hpp"
 #include "tang/eval/oracle.hpp"
 #include "tang/ir/monoids.hpp"
 #include "tang/ir/recurrence.hpp"
 #include "tang/ir/surface.hpp"
+#if __has_include("tang/verify/verify.hpp")
+#include "tang/verify/verify.hpp"
+#endif
 
 namespace tang {
 
@@ -45,5 +48,11 @@ using ir::silu;
 using ir::softplus;
 using ir::square;
 using ir::tanh;
+
+#if __has_include("tang/verify/verify.hpp")
+using device::Compiler;
+using device::Cpu;
+using run::Program;
+#endif
 
 } // namespace tang

@@ -77,8 +77,8 @@ std::vector<Port> sources(const Graph& g, NodeId id) {
   return out;
 }
 
-// ---- normalisation: what makes equal comprehensions equal
-// --------------------------------------------------------
+// Normalisation: what makes equal comprehensions equal.
+
 namespace {
 
 struct Normaliser {

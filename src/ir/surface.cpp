@@ -136,19 +136,20 @@ Scalar select(const Scalar& c, const Scalar& a, const Scalar& b) { return apply(
     return unary(a, [](expr::E e) { return expr::F(e); });                                                   \
   }
 
-TANG_UNARY(exp)
-TANG_UNARY(exp2) TANG_UNARY(log) TANG_UNARY(log2) TANG_UNARY(sqrt) TANG_UNARY(sin) TANG_UNARY(cos)
-    TANG_UNARY(tanh) TANG_UNARY(sigmoid) TANG_UNARY(silu) TANG_UNARY(softplus) TANG_UNARY(relu)
-        TANG_UNARY(square) TANG_UNARY(erf) TANG_UNARY(gelu) TANG_UNARY(gelu_tanh) TANG_UNARY(elu)
-            TANG_UNARY(recip) TANG_UNARY(abs) TANG_UNARY(floor) TANG_UNARY(is_nan) TANG_UNARY(to_real)
-                TANG_UNARY(to_index) TANG_UNARY(to_bits)
+// clang-format off
+TANG_UNARY(exp) TANG_UNARY(exp2) TANG_UNARY(log) TANG_UNARY(log2) TANG_UNARY(sqrt) TANG_UNARY(sin)
+TANG_UNARY(cos) TANG_UNARY(tanh) TANG_UNARY(sigmoid) TANG_UNARY(silu) TANG_UNARY(softplus) TANG_UNARY(relu)
+TANG_UNARY(square) TANG_UNARY(erf) TANG_UNARY(gelu) TANG_UNARY(gelu_tanh) TANG_UNARY(elu) TANG_UNARY(recip)
+TANG_UNARY(abs) TANG_UNARY(floor) TANG_UNARY(is_nan) TANG_UNARY(to_real) TANG_UNARY(to_index)
+TANG_UNARY(to_bits)
+// clang-format on
 #undef TANG_UNARY
                     Scalar index_literal(Builder& b, int64_t v) {
   return {&b, b.state().pool.literal(expr::whole(v))};
 }
 
-// ---- indices and guards
-// -------------------------------------------------------------------------------------------
+// Indices and guards.
+
 Index::Index(const Scalar& s) {
   if (!s.builder()) {
     c = Extent(int64_t(s.constant()));

@@ -156,8 +156,8 @@ struct Tensor {
 
 double size(const Tensor& t, int dim); // an Error when the dimension is symbolic
 
-// ---- scalars
-// ------------------------------------------------------------------------------------------------------
+// Scalars.
+
 Scalar operator+(const Scalar& a, const Scalar& b);
 Scalar operator-(const Scalar& a, const Scalar& b);
 Scalar operator*(const Scalar& a, const Scalar& b);
@@ -180,12 +180,13 @@ Scalar operator||(const Scalar& a, const Scalar& b);
 Scalar operator!(const Scalar& a);
 Scalar apply(Op op, const std::vector<Scalar>& operands);
 #define TANG_UNARY(F) Scalar F(const Scalar& a);
-TANG_UNARY(exp)
-TANG_UNARY(exp2) TANG_UNARY(log) TANG_UNARY(log2) TANG_UNARY(sqrt) TANG_UNARY(sin) TANG_UNARY(cos)
-    TANG_UNARY(tanh) TANG_UNARY(sigmoid) TANG_UNARY(silu) TANG_UNARY(softplus) TANG_UNARY(relu)
-        TANG_UNARY(square) TANG_UNARY(erf) TANG_UNARY(gelu) TANG_UNARY(gelu_tanh) TANG_UNARY(elu)
-            TANG_UNARY(recip) TANG_UNARY(abs) TANG_UNARY(floor) TANG_UNARY(is_nan) TANG_UNARY(to_real)
-                TANG_UNARY(to_index) TANG_UNARY(to_bits)
+// clang-format off
+TANG_UNARY(exp) TANG_UNARY(exp2) TANG_UNARY(log) TANG_UNARY(log2) TANG_UNARY(sqrt) TANG_UNARY(sin)
+TANG_UNARY(cos) TANG_UNARY(tanh) TANG_UNARY(sigmoid) TANG_UNARY(silu) TANG_UNARY(softplus) TANG_UNARY(relu)
+TANG_UNARY(square) TANG_UNARY(erf) TANG_UNARY(gelu) TANG_UNARY(gelu_tanh) TANG_UNARY(elu) TANG_UNARY(recip)
+TANG_UNARY(abs) TANG_UNARY(floor) TANG_UNARY(is_nan) TANG_UNARY(to_real) TANG_UNARY(to_index)
+TANG_UNARY(to_bits)
+// clang-format on
 #undef TANG_UNARY
                     Scalar max(const Scalar& a, const Scalar& b);
 Scalar min(const Scalar& a, const Scalar& b);
@@ -202,8 +203,8 @@ Scalar where(const Scalar& condition, const Scalar& e, const Scalar& v);
 Scalar or_else(const Scalar& e, const Scalar& v);     // e where it exists, else v
 Scalar as_scalar(const Guard& g, const Scalar& near); // the guard as a boolean value
 
-// ---- folds
-// --------------------------------------------------------------------------------------------------------
+// Folds.
+
 struct Over : std::vector<Axis> {
   Over(const Axis& a) : vector{a} {}
 

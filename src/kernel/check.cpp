@@ -31,7 +31,6 @@ public:
   }
 
 private:
-  // ---- statements ----
   void axes(const std::vector<TileAxis>& a, Facts& f) {
     for (auto& x : a) {
       if (x.extent < 1) say("axis " + text_.var(x.var) + " has extent " + std::to_string(x.extent));

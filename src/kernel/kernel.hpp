@@ -19,9 +19,9 @@ using expr::Pool;
 using expr::Type;
 using expr::Value;
 
-// ---- integers
-// ----------------------------------------------------------------------------------------------------- A
-// variable is a grid axis, a loop variable, an axis of a tile statement, or the result of a Let. All are
+// Integers.
+
+// A variable is a grid axis, a loop variable, an axis of a tile statement, or the result of a Let. All are
 // int64.
 using Var = int;
 
@@ -40,8 +40,8 @@ Affine constant(int64_t c);
 Affine variable(Var v, int64_t k = 1);
 int64_t coefficient(const Affine& a, Var v); // 0 where v does not occur
 
-// ---- memory
-// -------------------------------------------------------------------------------------------------------
+// Memory.
+
 enum class Home : uint8_t { global, shared, fragment, register_ };
 enum class Team : uint8_t { lane, subgroup, warpgroup, workgroup, cluster };
 enum class Lanes : uint8_t { owned, replicated, partial }; // what each lane of the team holds
@@ -80,9 +80,10 @@ struct Ref {
 // Bounds that hold where all are >= 0; terms as in a coordinate.
 using Bounds = std::vector<Coordinate>;
 
-// ---- statements
-// --------------------------------------------------------------------------------------------------- Axes of
-// a tile statement: `extent` is a compile-time constant. Points with a bound that fails are not touched.
+// Statements.
+
+// Axes of a tile statement: `extent` is a compile-time constant. Points with a bound that fails are not
+// touched.
 struct TileAxis {
   Var var;
   int64_t extent;
@@ -187,8 +188,8 @@ struct Stmt {
   std::variant<Apply, Fold, Contract, Barrier, Let, Loop, If, Pipeline> node;
 };
 
-// ---- a kernel
-// -----------------------------------------------------------------------------------------------------
+// A kernel.
+
 struct GridAxis {
   Var var;        // first element of the block: 0, step, 2 step, ..
   int64_t extent; // elements
