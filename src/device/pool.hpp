@@ -13,27 +13,32 @@ namespace tang::device {
 using KernelFunction = void (*)(void* const* args, int64_t first, int64_t last, void* scratch);
 
 class Pool {
- public:
-  explicit Pool(int workers);  // the calling thread is one of them
+public:
+  explicit Pool(int workers); // the calling thread is one of them
   ~Pool();
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
+
   int workers() const { return int(threads_.size()) + 1; }
+
   // Makes sure that launches with this much scratch allocate nothing.
   void reserve(int64_t scratch_bytes);
   // Returns when all workgroups have run. Launches of several threads are served one after the other.
   void launch(KernelFunction f, void* const* args, int64_t workgroups, int64_t scratch_bytes);
 
- private:
+private:
   struct alignas(64) Scratch {
     std::unique_ptr<char[]> bytes;
     char* start = nullptr;
   };
+
   struct Job {
     KernelFunction f = nullptr;
     void* const* args = nullptr;
     int64_t count = 0, chunk = 1;
+    int core = -1;  // the caller's, when it is known
   };
+
   void work(int self);
   void share(int self);
 
@@ -48,4 +53,4 @@ class Pool {
   std::atomic<bool> stop_{false};
 };
 
-}  // namespace tang::device
+} // namespace tang::device
