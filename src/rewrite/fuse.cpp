@@ -96,10 +96,11 @@ struct Policy {
   }
 };
 
-Result<Rewritten> apply(const Graph& g) {
+Result<Rewritten> apply(const Graph& g, FusionSteps* record) {
   Edit e(g);
   Policy policy(e);
   std::vector<std::string> what;
+  const size_t recorded = record ? record->size() : 0;
   std::map<NodeId, NodeId> old_of;  // new node -> old node
   for (NodeId id = 0; id < g.nodes.size(); ++id) {
     if (!e.live[id]) continue;
@@ -115,11 +116,13 @@ Result<Rewritten> apply(const Graph& g) {
         if (old == old_of.end() || policy.outputs.count(old->second)) continue;
         const Comp m = *source;
         if (!policy.wants(old->second, m, *n, a)) continue;
+        const Comp before = *n;
         auto body = spliced(e.to.pool, m, n->args[size_t(a)], *n, e.to.symbols);
         if (!body) continue;
         const Id leaf = read_leaf(e.to.pool, e.to.pool[m.lift[0]].type, a);
         for (Id& l : n->lift) l = expr::substitute(e.to.pool, l, {{leaf, *body}});
         what.push_back(g.label({old->second, 0}) + " -> " + g.label({id, 0}));
+        if (record) record->push_back({what.back(), m, before, *n, a, *body, nullptr});
         changed = true;
       }
       if (changed) tighten(e.to, *n);
@@ -129,6 +132,10 @@ Result<Rewritten> apply(const Graph& g) {
     if (!fresh && policy.outputs.count(id)) it->second = id;
   }
   if (what.empty()) return Refusal{"no map is better spliced than stored"};
+  if (record) {
+    const auto pool = std::make_shared<const Pool>(e.to.pool);
+    for (size_t k = recorded; k < record->size(); ++k) (*record)[k].pool = pool;
+  }
   return Rewritten{e.finish(), what};
 }
 Graph witness() {
@@ -142,11 +149,11 @@ Graph witness() {
 }
 }  // namespace
 
-Rule fuse() {
+Rule fuse(FusionSteps* record) {
   return {"fuse",
           {"a map is a pure function of its reads: reading it is its body with the views composed, absent outside its domain",
            "fusion_guarded", Law::exact},
-          apply, witness};
+          [record](const Graph& g) { return apply(g, record); }, witness};
 }
 
 }  // namespace tang::rewrite

@@ -1,4 +1,5 @@
-// Normalise: exp2(A) / l is exp2(A - log2 l) where exp2(A) is literally a live term of l, so that l > 0.
+// Normalise: exp2(A) / l is exp2(A - log2 l) where exp2(A) is literally a live term of l. `ratio` asks for l > 0 besides: it
+// gives 0 where every term is exp2(-inf), and the exponent would be -inf + inf.
 #include <algorithm>
 
 #include "tang/expr/diff.hpp"
@@ -43,13 +44,65 @@ std::optional<Exponent> exponent_of(Graph& g, Port l) {
   if (!expr::subterms(p, out.exponent, Op::var).empty()) return {};
   return out;
 }
-// Is exp2(a) the term of l at some axis of n, live wherever n's term is?
-bool is_live_term(Graph& g, const Comp& n, Id a, Id l, Id when) {
+// A number (neither inf nor NaN) by its construction, inputs being numbers.
+bool is_number(const Graph& g, const Comp& n, Id term) {
+  const Pool& p = g.pool;
+  if (!expr::finite(p, term)) return false;
+  for (Id x : expr::subterms(p, term, Op::arg)) {
+    if (p[x].type != Type::real) continue;
+    const Port from = n.args[size_t(p[x].whole)].from;
+    if (g[from.node].input()) continue;
+    const Comp* c = g[from.node].comp();
+    if (!c || !(c->is_map() || is_plain_fold(p, *c, Op::add)) || !is_number(g, *c, c->lift[0])) return false;
+  }
+  return true;
+}
+// Is l > 0 wherever a term of it is live and none is NaN? Either the exponents are numbers; or one of them is 0: the
+// exponent holds the max (or min) of some s over the very terms of l and vanishes where s is that max.
+bool is_positive_sum(Graph& g, const Exponent& l) {
+  Pool& p = g.pool;
+  if (is_number(g, l.node, l.exponent)) return true;
+  const int folded = int(l.node.points.size());
+  for (Id x : expr::subterms(p, l.exponent, Op::arg)) {
+    const Arg read = l.node.args[size_t(p[x].whole)];
+    const Comp* m = g[read.from.node].comp();
+    if (!m || !m->monoid || !m->outs[read.from.port].view.empty() || !axes_fit(*m)) continue;
+    if (!is_plain_component(p, *m, read.from.port, Op::max) && !is_plain_component(p, *m, read.from.port, Op::min)) continue;
+    if (m->folds.size() != 1 || !(m->folds[0] == l.node.folds[0])) continue;
+    const Comp top = *m;
+    const auto picked = picked_axes(top, read);
+    Comp trial = l.node;
+    bool missing = false;
+    Import in(p, top, trial, [&](int y) {
+      if (size_t(y) >= top.points.size()) return ir::axis(folded);
+      auto it = picked.find(y);
+      missing |= it == picked.end();
+      return it == picked.end() ? ir::constant(0) : it->second;
+    });
+    const expr::Present term = expr::present(p, top.lift[read.from.port]);
+    const Id s = in.body(term.value), when = ordered(p, in.body(term.when));
+    const Domain of_max = ir::pruned(in.domain(top.domain), trial.extents(), g.symbols);
+    const Domain of_sum = ir::pruned(l.node.domain, trial.extents(), g.symbols);
+    if (missing || !in.why().empty() || !ir::implies(of_max, of_sum) || !ir::implies(of_sum, of_max)) continue;
+    if (expr::simplify(p, expr::substitute(p, l.exponent, {{x, s}})) != p.literal(0.0)) continue;
+    // The terms of the max are those of the sum; what else the sum asks is asked of the row as a whole.
+    const auto of_terms = expr::conjuncts(p, when), asked = expr::conjuncts(p, ordered(p, l.when));
+    Dependence depends(p, trial);
+    auto among = [](const std::vector<Id>& all, Id c) { return std::find(all.begin(), all.end(), c) != all.end(); };
+    const bool wider = std::all_of(of_terms.begin(), of_terms.end(), [&](Id c) { return among(asked, c); });
+    const bool same = std::all_of(asked.begin(), asked.end(), [&](Id c) { return among(of_terms, c) || !(depends.of(c) & bit(folded)); });
+    if (wider && same) return true;
+  }
+  return false;
+}
+// Is exp2(a) the term of l at some axis of n, live wherever n's term is? `by_ratio`: and l > 0 there.
+bool is_live_term(Graph& g, const Comp& n, Id a, Id l, Id when, bool by_ratio) {
   Pool& p = g.pool;
   if (p[l].op != Op::arg) return false;
   const Arg read = n.args[size_t(p[l].whole)];
   const auto sum = exponent_of(g, read.from);
   if (!sum || sum->node.folds.size() != 1) return false;
+  if (by_ratio && !is_positive_sum(g, *sum)) return false;
   const auto picked = picked_axes(*g[read.from.node].comp(), read);
   for (int x = 0; x < n.axis_count(); ++x) {
     if (!(n.extent(x) == sum->node.folds[0])) continue;
@@ -87,13 +140,13 @@ std::optional<Id> normalised(Graph& g, Comp& n, Id lift) {
     };
     // A divisor that the fold leaves alone is hoisted instead.
     for (size_t d = 0; d < f.divisors.size(); ++d)
-      if (const Id l = f.divisors[d]; (depends.of(l) & folds) && is_live_term(g, n, a, l, x.when)) {
+      if (const Id l = f.divisors[d]; (depends.of(l) & folds) && is_live_term(g, n, a, l, x.when, true)) {
         f.divisors.erase(f.divisors.begin() + long(d));
         return with_log(l);
       }
     for (size_t d = 0; d < f.factors.size(); ++d)
       if (p[f.factors[d]].op == Op::recip)
-        if (const Id l = p[f.factors[d]].args[0]; (depends.of(l) & folds) && is_live_term(g, n, a, l, x.when)) {
+        if (const Id l = p[f.factors[d]].args[0]; (depends.of(l) & folds) && is_live_term(g, n, a, l, x.when, false)) {
           const Id keep = f.factors[k];
           f.factors.erase(f.factors.begin() + long(d));
           k = size_t(std::find(f.factors.begin(), f.factors.end(), keep) - f.factors.begin());
@@ -146,7 +199,7 @@ Graph witness() {
 
 Rule normalise() {
   return {"normalise",
-          {"exp2(A) / l = exp2(A - log2 l) where exp2(A) is a live term of l = sum exp2(A): then l > 0", "normalise_sound", Law::algebraic},
+          {"exp2(A) / l = exp2(A - log2 l) where exp2(A) is a live term of l = sum exp2(A) and, for ratio, some term is above 0", "normalise_sound", Law::algebraic},
           apply, witness};
 }
 

@@ -4,11 +4,21 @@
 
 namespace tang::rewrite {
 
+// One read of one map, spliced: what `tang export proofs` prints. Terms are in `pool`.
+struct FusionStep {
+  std::string what;                  // the sites, by label
+  ir::Comp producer, before, after;  // the map; its reader without and with the body
+  int arg = 0;                       // the read of `before`, all of whose uses became `body`
+  ir::Id body = 0;                   // over the axes and reads of `after`
+  std::shared_ptr<const ir::Pool> pool;
+};
+using FusionSteps = std::vector<FusionStep>;
+
 Rule absence_to_domain();
 Rule guard_to_absence();
 Rule drop_guard();
 Rule drop_copies();
-Rule fuse();
+Rule fuse(FusionSteps* record = nullptr);
 Rule reshape();
 Rule one_term_splice();
 Rule factor();

@@ -41,6 +41,40 @@ TEST(refusals, normalise_needs_a_live_term) {
   b.output(map({j}, sum(i, ratio(exp(s(i, j) - m), l))), "t");
   witness("not live", b.graph(), {{"s", u(1, {4, 4})}}, {}, {"normalise"});
 }
+TEST(refusals, normalise_of_a_ratio_needs_a_term_above_zero) {
+  // Row 1 has live keys, all of which weigh exp(-inf) = 0: ratio gives 0, and exp2(-inf - log2 0) would be NaN.
+  for (bool divides : {false, true}) {
+    Builder b;
+    auto s = b.input("s", {3, 4}), u0 = b.input("u", {3, 2});
+    auto [i, j, c] = axes<"i j c">();
+    const Scalar weight = exp(select(s(i, j) > 0.0, s(i, j), -inf)), l = sum(j, weight);
+    b.output(map({j, c}, sum(i, (divides ? weight / l : ratio(weight, l)) * u0(i, c))), "t");
+    const Feed feed{{"s", eval::reals({3, 4}, {1, -1, 2, 3, -1, -2, -3, -4, -1, 1, -1, 2})}, {"u", u(2, {3, 2})}};
+    // A quotient is NaN there as written, so it may become anything.
+    if (divides) witness("quotient", b.graph(), feed, {"normalise"});
+    else witness("ratio", b.graph(), feed, {}, {"normalise"});
+  }
+}
+TEST(refusals, normalise_asks_for_the_max_of_the_very_terms) {
+  // The max is over other keys than the sum, so no term of the sum need be exp(0).
+  Builder b;
+  auto s = b.input("s", {4, 4}), u0 = b.input("u", {4, 2});
+  auto [i, j, c] = axes<"i j c">();
+  const Scalar score = select(s(i, j) > 0.0, s(i, j), -inf), weight = exp(masked(j <= i, score) - max(j, score));
+  b.output(map({j, c}, sum(i, ratio(weight, sum(j, weight)) * u0(i, c))), "t");
+  const Feed feed{{"s", eval::reals({4, 4}, {-1, 1, 1, 1, 1, 1, -1, -1, -1, -1, -1, 2, 1, 2, 3, 4})}, {"u", u(2, {4, 2})}};
+  witness("another max", b.graph(), feed, {}, {"normalise"});
+}
+TEST(refusals, normalise_takes_scores_of_minus_infinity_under_their_own_max) {
+  Builder b;
+  auto s = b.input("s", {4, 4}), u0 = b.input("u", {4, 2});
+  auto [i, j, c] = axes<"i j c">();
+  const Scalar score = masked(j <= i, select(s(i, j) > 0.0, s(i, j), -inf)), top = max(j, score);
+  const Scalar weight = exp(masked(top > -inf, score - top));
+  b.output(map({j, c}, sum(i, ratio(weight, sum(j, weight)) * u0(i, c))), "t");
+  const Feed feed{{"s", eval::reals({4, 4}, {-1, 1, 1, 1, 1, 1, -1, -1, -1, -1, -1, 2, 1, 2, 3, 4})}, {"u", u(2, {4, 2})}};
+  witness("own max", b.graph(), feed, {"normalise"});
+}
 TEST(refusals, siblings_with_other_domains_stay_apart) {
   Builder b;
   auto x = b.input("x", {4, 4});
