@@ -32,11 +32,21 @@ def _():
             yield f"{f.relative_to(root)}: {n} lines"
 
 
-@rule("lines of at most 180 columns")
+unformatted = {"cli", "device", "emit", "kernel", "lower", "run", "text"}  # clang-format has not been over every file yet
+
+
+@rule("lines of at most 110 columns (raw strings, and literals without a blank, excepted)")
 def _():
     for f in code:
+        most = 180 if unformatted & set(f.parts[len(root.parts):]) else 110
+        raw = False
         for k, l in enumerate(lines(f), 1):
-            if len(l) > 180:
+            inside = raw or 'R"' in l
+            if 'R"' in l:
+                raw = True
+            if raw and re.search(r'\)\w*"', l.split('R"')[-1]):
+                raw = False
+            if len(l) > most and not inside and len(re.sub(r'"[^" ]*"', '""', l)) > most:
                 yield f"{f.relative_to(root)}:{k}: {len(l)} columns"
 
 

@@ -1,5 +1,5 @@
-// Between math and kernels: groups, roles, flush, placement, buffers and donation (docs/semantics.md section 8).
-// Every buffer names a node, so that verification can evaluate it.
+// Between math and kernels: groups, roles, flush, placement, buffers and donation (docs/semantics.md section
+// 8). Every buffer names a node, so that verification can evaluate it.
 #pragma once
 #include <memory>
 #include <optional>
@@ -16,62 +16,76 @@ using ir::NodeId;
 using ir::Port;
 using schedule::Role;
 
-enum class Flush : uint8_t { store, ordered, accumulate };  // once | again by the same workgroup, in order | by several
+enum class Flush : uint8_t {
+  store,
+  ordered,
+  accumulate
+}; // once | again by the same workgroup, in order | by several
 enum class Place : uint8_t { splice, share, epilogue, buffer };
 
 struct Member {
   NodeId node = 0;
-  std::vector<int> axis;   // of each axis of the node (points, folds): its core axis, or -1: private, whole in the workgroup
+  std::vector<int>
+      axis; // of each axis of the node (points, folds): its core axis, or -1: private, whole in the workgroup
   Flush flush = Flush::store;
-  bool each_tile = false;  // flushes per tile, else after the group's loops
+  bool each_tile = false; // flushes per tile, else after the group's loops
 };
+
 // Evaluated once per tile: a short contraction that is never stored.
 struct Shared {
   NodeId node = 0;
-  std::vector<int> axis;   // of each point axis: its core axis
+  std::vector<int> axis; // of each point axis: its core axis
 };
+
 // A map that runs on the workgroup that finished its operands.
 struct Epilogue {
   NodeId node = 0;
-  std::vector<int> axis;   // of each point axis: its core axis (grid), or -1: private
+  std::vector<int> axis; // of each point axis: its core axis (grid), or -1: private
 };
+
 struct Group {
-  std::vector<int64_t> extent;  // of each core axis
+  std::vector<int64_t> extent; // of each core axis
   std::vector<Role> role;
   std::vector<Member> members;
-  std::vector<Shared> shared;   // operands before users
+  std::vector<Shared> shared; // operands before users
   std::vector<Epilogue> epilogues;
 };
 struct Plan;
+
 struct Step {
   Group group;
-  std::optional<NodeId> recur;       // then the group is empty and `body` is the plan of its step graph: time looped
+  std::optional<NodeId>
+      recur; // then the group is empty and `body` is the plan of its step graph: time looped
   std::shared_ptr<const Plan> body;
 };
+
 struct Buffer {
   Port of;
   std::vector<int64_t> shape;
   ir::Format format = ir::Format::f32;
-  int first = 0, last = 0;           // steps between which it lives
-  std::optional<NodeId> overwrites;  // the donated state input whose memory it takes
-  bool masked = false;               // then only points where `when` holds are stored: the others keep the old value
-  ir::Id when = 0;                   // a term of the graph's pool over the reads and guards of the node
+  int first = 0, last = 0;          // steps between which it lives
+  std::optional<NodeId> overwrites; // the donated state input whose memory it takes
+  bool masked = false; // then only points where `when` holds are stored: the others keep the old value
+  ir::Id when = 0;     // a term of the graph's pool over the reads and guards of the node
   bool output = false;
-  int64_t offset = -1;               // bytes into the arena, 64-byte aligned; -1: bound by the caller or an alias
+  int64_t offset = -1; // bytes into the arena, 64-byte aligned; -1: bound by the caller or an alias
 };
+
 struct Plan {
-  std::shared_ptr<const ir::Graph> graph;  // bound, canonical, supports exposed
+  std::shared_ptr<const ir::Graph> graph; // bound, canonical, supports exposed
   std::vector<Step> steps;
   std::vector<Buffer> buffers;
   int64_t arena_bytes = 0;
-  std::vector<std::string> notes;          // refusals: what was not shared, fused or donated, and why
+  std::vector<std::string> notes; // refusals: what was not shared, fused or donated, and why
 
-  const Buffer* buffer(Port p) const;  // none: an input, a shared subterm, or a value that never leaves its group
-  int64_t bytes_moved() const;             // each step's inputs and outputs once: the traffic of the plan as scheduled
+  const Buffer*
+  buffer(Port p) const;        // none: an input, a shared subterm, or a value that never leaves its group
+  int64_t bytes_moved() const; // each step's inputs and outputs once: the traffic of the plan as scheduled
   int64_t bytes_of(const Step& s) const;
 };
+
 // `g` is bound (no symbols) and canonical; an unbound extent is an Error.
 Plan make_plan(const ir::Graph& g, const schedule::Schedule& s);
-std::string print(const Plan& p);          // canonical text
+std::string print(const Plan& p); // canonical text
 
-}  // namespace tang::plan
+} // namespace tang::plan

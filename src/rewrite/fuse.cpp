@@ -1,4 +1,5 @@
-// Fuse: a map is spliced into its readers, views composed. Outputs stay; what is stored anyway is not recomputed.
+// Fuse: a map is spliced into its readers, views composed. Outputs stay; what is stored anyway is not
+// recomputed.
 #include "tang/ir/surface.hpp"
 #include "tang/rewrite/import.hpp"
 #include "tang/rewrite/measure.hpp"
@@ -8,14 +9,15 @@
 namespace tang::rewrite {
 
 namespace {
-constexpr size_t most_terms = 400, most_reads = 48;  // of a spliced body: a chain of stencils would double at every step
+constexpr size_t most_terms = 400,
+                 most_reads = 48; // of a spliced body: a chain of stencils would double at every step
 
 // The policy: which maps to splice into which readers. Reads of the reader are those of the new graph.
 struct Policy {
   Edit& e;
-  std::vector<int> readers;          // of each old node: how many nodes read it, outputs apart
-  std::set<NodeId> outputs;          // old nodes
-  std::map<NodeId, bool> finishing;  // new map -> it finishes a fold that is stored anyway
+  std::vector<int> readers;         // of each old node: how many nodes read it, outputs apart
+  std::set<NodeId> outputs;         // old nodes
+  std::map<NodeId, bool> finishing; // new map -> it finishes a fold that is stored anyway
 
   explicit Policy(Edit& edit) : e(edit), readers(edit.from.nodes.size(), 0) {
     for (NodeId id = 0; id < e.from.nodes.size(); ++id)
@@ -26,12 +28,14 @@ struct Policy {
       }
     for (auto& o : e.from.outputs) outputs.insert(o.port.node);
   }
+
   bool finishes_stored_fold(NodeId map) {
     auto [it, fresh] = finishing.try_emplace(map, false);
     if (fresh)
       if (auto f = finished_fold(e.to, map)) it->second = !is_short_contraction(e.to, *f);
     return it->second;
   }
+
   // A value that the reader's components use at more points than the map has is recomputed there.
   static bool is_recomputed(const Pool& p, const Comp& n, int arg, Dependence& depends) {
     const Axes covered = depends.of_arg(arg);
@@ -39,6 +43,7 @@ struct Policy {
       if (uses_arg(p, n.lift[c], arg) && ((own_axes(n, c) | fold_axes(n)) & ~covered)) return true;
     return false;
   }
+
   // Would an expensive op run once a term of the reader's fold?
   bool is_expensive_in_fold(const Comp& m, const Comp& n, int arg, Dependence& of_reader) {
     const Axes folds = fold_axes(n);
@@ -53,12 +58,14 @@ struct Policy {
     }
     return false;
   }
+
   // Reads of m that are as large as m itself.
   int full_reads(const Comp& m, double size) {
     int out = 0;
     for (auto& a : m.args) out += nominal_size(e.to, a.from) >= size;
     return out;
   }
+
   // Reads a fold and what that fold was computed from: the second pass over the same data (softmax, a norm).
   bool is_second_pass(const Comp& m) {
     for (auto& a : m.args) {
@@ -69,18 +76,20 @@ struct Policy {
     }
     return false;
   }
+
   bool wants(NodeId old, const Comp& m, const Comp& n, int arg) {
     const NodeId now = n.args[size_t(arg)].from.node;
     Dependence depends(e.to.pool, n);
     const bool recomputed = is_recomputed(e.to.pool, n, arg, depends);
     const double size = nominal_size(m.points, e.to.symbols);
-    if (expr::schedule(e.to.pool, m.lift).size() > most_terms || n.args.size() + m.args.size() > most_reads) return false;
+    if (expr::schedule(e.to.pool, m.lift).size() > most_terms || n.args.size() + m.args.size() > most_reads)
+      return false;
     if (readers[old] == 1) {
       if (!recomputed) return true;
       if (finishes_stored_fold(now)) return false;
       if (!is_expensive_in_fold(m, n, arg, depends)) return true;
       if (is_second_pass(m)) return true;
-      double read = 0;  // a map larger than what it reads is better recomputed than stored
+      double read = 0; // a map larger than what it reads is better recomputed than stored
       for (auto& a : m.args) {
         if (is_short_contraction(e.to, a.from.node)) {
           for (Port p : ir::sources(e.to, a.from.node)) read += nominal_size(e.to, p);
@@ -101,7 +110,7 @@ Result<Rewritten> apply(const Graph& g, FusionSteps* record) {
   Policy policy(e);
   std::vector<std::string> what;
   const size_t recorded = record ? record->size() : 0;
-  std::map<NodeId, NodeId> old_of;  // new node -> old node
+  std::map<NodeId, NodeId> old_of; // new node -> old node
   for (NodeId id = 0; id < g.nodes.size(); ++id) {
     if (!e.live[id]) continue;
     Node node = e.node(id);
@@ -111,7 +120,9 @@ Result<Rewritten> apply(const Graph& g, FusionSteps* record) {
       for (int a = 0, count = int(n->args.size()); a < count; ++a) {
         const Port from = n->args[size_t(a)].from;
         const Comp* source = e.to[from.node].comp();
-        if (!source || !source->is_map() || !source->outs[0].view.empty() || !axes_fit(*source) || indices.count(a)) continue;
+        if (!source || !source->is_map() || !source->outs[0].view.empty() || !axes_fit(*source) ||
+            indices.count(a))
+          continue;
         auto old = old_of.find(from.node);
         if (old == old_of.end() || policy.outputs.count(old->second)) continue;
         const Comp m = *source;
@@ -138,6 +149,7 @@ Result<Rewritten> apply(const Graph& g, FusionSteps* record) {
   }
   return Rewritten{e.finish(), what};
 }
+
 Graph witness() {
   ir::Builder b;
   auto x = b.input("x", {6, 5}), w = b.input("w", {5, 4}), s = b.input("s", {6});
@@ -147,13 +159,15 @@ Graph witness() {
   b.output(ir::map({i, n}, sum(k, twice(k, i) * w(k, n))), "y");
   return b.graph();
 }
-}  // namespace
+} // namespace
 
 Rule fuse(FusionSteps* record) {
   return {"fuse",
-          {"a map is a pure function of its reads: reading it is its body with the views composed, absent outside its domain",
+          {"a map is a pure function of its reads: reading it is its body with the views composed, absent "
+           "outside its domain",
            "fusion_guarded", Law::exact},
-          [record](const Graph& g) { return apply(g, record); }, witness};
+          [record](const Graph& g) { return apply(g, record); },
+          witness};
 }
 
-}  // namespace tang::rewrite
+} // namespace tang::rewrite

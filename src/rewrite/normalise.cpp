@@ -1,5 +1,5 @@
-// Normalise: exp2(A) / l is exp2(A - log2 l) where exp2(A) is literally a live term of l. `ratio` asks for l > 0 besides: it
-// gives 0 where every term is exp2(-inf), and the exponent would be -inf + inf.
+// Normalise: exp2(A) / l is exp2(A - log2 l) where exp2(A) is literally a live term of l. `ratio` asks for l
+// > 0 besides: it gives 0 where every term is exp2(-inf), and the exponent would be -inf + inf.
 #include <algorithm>
 
 #include "tang/expr/diff.hpp"
@@ -11,12 +11,14 @@
 namespace tang::rewrite {
 
 namespace {
-// The exponent of a sum's terms: of a plain sum of exp2(A), or of a component 1 that is rescaled by exp2 of the base.
+// The exponent of a sum's terms: of a plain sum of exp2(A), or of a component 1 that is rescaled by exp2 of
+// the base.
 struct Exponent {
-  Comp node;  // the fold, perhaps with a read of its own base
+  Comp node; // the fold, perhaps with a read of its own base
   Id exponent;
-  Id when;    // a term's predicate
+  Id when; // a term's predicate
 };
+
 std::optional<Exponent> exponent_of(Graph& g, Port l) {
   Pool& p = g.pool;
   const Comp* c = g[l.node].comp();
@@ -29,7 +31,8 @@ std::optional<Exponent> exponent_of(Graph& g, Port l) {
     return out;
   }
   if (p[own.value].op != Op::literal || p[own.value].r != 1) return {};
-  const auto act = expr::linear_factor(p, c->monoid->combine[l.port], p.leaf(Op::var, Type::real, 2 * int64_t(l.port)));
+  const auto act =
+      expr::linear_factor(p, c->monoid->combine[l.port], p.leaf(Op::var, Type::real, 2 * int64_t(l.port)));
   if (!act || p[*act].op != Op::select || p[p[*act].args[2]].op != Op::exp2) return {};
   const Id e = p[p[*act].args[2]].args[0];
   std::map<Id, Id> to;
@@ -44,6 +47,7 @@ std::optional<Exponent> exponent_of(Graph& g, Port l) {
   if (!expr::subterms(p, out.exponent, Op::var).empty()) return {};
   return out;
 }
+
 // A number (neither inf nor NaN) by its construction, inputs being numbers.
 bool is_number(const Graph& g, const Comp& n, Id term) {
   const Pool& p = g.pool;
@@ -57,8 +61,9 @@ bool is_number(const Graph& g, const Comp& n, Id term) {
   }
   return true;
 }
-// Is l > 0 wherever a term of it is live and none is NaN? Either the exponents are numbers; or one of them is 0: the
-// exponent holds the max (or min) of some s over the very terms of l and vanishes where s is that max.
+
+// Is l > 0 wherever a term of it is live and none is NaN? Either the exponents are numbers; or one of them is
+// 0: the exponent holds the max (or min) of some s over the very terms of l and vanishes where s is that max.
 bool is_positive_sum(Graph& g, const Exponent& l) {
   Pool& p = g.pool;
   if (is_number(g, l.node, l.exponent)) return true;
@@ -67,7 +72,9 @@ bool is_positive_sum(Graph& g, const Exponent& l) {
     const Arg read = l.node.args[size_t(p[x].whole)];
     const Comp* m = g[read.from.node].comp();
     if (!m || !m->monoid || !m->outs[read.from.port].view.empty() || !axes_fit(*m)) continue;
-    if (!is_plain_component(p, *m, read.from.port, Op::max) && !is_plain_component(p, *m, read.from.port, Op::min)) continue;
+    if (!is_plain_component(p, *m, read.from.port, Op::max) &&
+        !is_plain_component(p, *m, read.from.port, Op::min))
+      continue;
     if (m->folds.size() != 1 || !(m->folds[0] == l.node.folds[0])) continue;
     const Comp top = *m;
     const auto picked = picked_axes(top, read);
@@ -83,18 +90,23 @@ bool is_positive_sum(Graph& g, const Exponent& l) {
     const Id s = in.body(term.value), when = ordered(p, in.body(term.when));
     const Domain of_max = ir::pruned(in.domain(top.domain), trial.extents(), g.symbols);
     const Domain of_sum = ir::pruned(l.node.domain, trial.extents(), g.symbols);
-    if (missing || !in.why().empty() || !ir::implies(of_max, of_sum) || !ir::implies(of_sum, of_max)) continue;
+    if (missing || !in.why().empty() || !ir::implies(of_max, of_sum) || !ir::implies(of_sum, of_max))
+      continue;
     if (expr::simplify(p, expr::substitute(p, l.exponent, {{x, s}})) != p.literal(0.0)) continue;
     // The terms of the max are those of the sum; what else the sum asks is asked of the row as a whole.
     const auto of_terms = expr::conjuncts(p, when), asked = expr::conjuncts(p, ordered(p, l.when));
     Dependence depends(p, trial);
-    auto among = [](const std::vector<Id>& all, Id c) { return std::find(all.begin(), all.end(), c) != all.end(); };
+    auto among = [](const std::vector<Id>& all, Id c) {
+      return std::find(all.begin(), all.end(), c) != all.end();
+    };
     const bool wider = std::all_of(of_terms.begin(), of_terms.end(), [&](Id c) { return among(asked, c); });
-    const bool same = std::all_of(asked.begin(), asked.end(), [&](Id c) { return among(of_terms, c) || !(depends.of(c) & bit(folded)); });
+    const bool same = std::all_of(asked.begin(), asked.end(),
+                                  [&](Id c) { return among(of_terms, c) || !(depends.of(c) & bit(folded)); });
     if (wider && same) return true;
   }
   return false;
 }
+
 // Is exp2(a) the term of l at some axis of n, live wherever n's term is? `by_ratio`: and l > 0 there.
 bool is_live_term(Graph& g, const Comp& n, Id a, Id l, Id when, bool by_ratio) {
   Pool& p = g.pool;
@@ -123,6 +135,7 @@ bool is_live_term(Graph& g, const Comp& n, Id a, Id l, Id when, bool by_ratio) {
   }
   return false;
 }
+
 std::optional<Id> normalised(Graph& g, Comp& n, Id lift) {
   Pool& p = g.pool;
   const expr::Present x = expr::present(p, lift);
@@ -146,7 +159,8 @@ std::optional<Id> normalised(Graph& g, Comp& n, Id lift) {
       }
     for (size_t d = 0; d < f.factors.size(); ++d)
       if (p[f.factors[d]].op == Op::recip)
-        if (const Id l = p[f.factors[d]].args[0]; (depends.of(l) & folds) && is_live_term(g, n, a, l, x.when, false)) {
+        if (const Id l = p[f.factors[d]].args[0];
+            (depends.of(l) & folds) && is_live_term(g, n, a, l, x.when, false)) {
           const Id keep = f.factors[k];
           f.factors.erase(f.factors.begin() + long(d));
           k = size_t(std::find(f.factors.begin(), f.factors.end(), keep) - f.factors.begin());
@@ -155,18 +169,21 @@ std::optional<Id> normalised(Graph& g, Comp& n, Id lift) {
   }
   return {};
 }
+
 bool has_site(const Pool& p, const Comp& n) {
   if (!n.monoid || n.folds.empty() || !axes_fit(n)) return false;
   for (Id l : n.lift) {
     bool power = false, divides = false;
     for (Id x : expr::schedule(p, {l})) {
       power |= p[x].op == Op::exp2;
-      divides |= (p[x].op == Op::recip && p[p[x].args[0]].op == Op::arg) || (p[x].op == Op::ratio && p[p[x].args[1]].op == Op::arg);
+      divides |= (p[x].op == Op::recip && p[p[x].args[0]].op == Op::arg) ||
+                 (p[x].op == Op::ratio && p[p[x].args[1]].op == Op::arg);
     }
     if (power && divides) return true;
   }
   return false;
 }
+
 Result<Rewritten> apply(const Graph& g) {
   bool any = false;
   for (NodeId id = 0; id < g.nodes.size() && !any; ++id)
@@ -186,6 +203,7 @@ Result<Rewritten> apply(const Graph& g) {
   if (c.what.empty()) return Refusal{"no divisor is the sum of the very exponential"};
   return Rewritten{std::move(c.graph), std::move(c.what)};
 }
+
 Graph witness() {
   ir::Builder b;
   auto s = b.input("s", {5, 4}), u = b.input("u", {5, 3});
@@ -195,12 +213,15 @@ Graph witness() {
   b.output(ir::map({j, c}, sum(i, ratio(weight, sum(j, weight)) * u(i, c))), "dv");
   return b.graph();
 }
-}  // namespace
+} // namespace
 
 Rule normalise() {
   return {"normalise",
-          {"exp2(A) / l = exp2(A - log2 l) where exp2(A) is a live term of l = sum exp2(A) and, for ratio, some term is above 0", "normalise_sound", Law::algebraic},
-          apply, witness};
+          {"exp2(A) / l = exp2(A - log2 l) where exp2(A) is a live term of l = sum exp2(A) and, for ratio, "
+           "some term is above 0",
+           "normalise_sound", Law::algebraic},
+          apply,
+          witness};
 }
 
-}  // namespace tang::rewrite
+} // namespace tang::rewrite
