@@ -32,7 +32,7 @@ def _():
             yield f"{f.relative_to(root)}: {n} lines"
 
 
-unformatted = {"cli", "device", "emit", "kernel", "lower", "run", "text"}  # clang-format has not been over every file yet
+unformatted = {"cli", "device", "emit", "kernel", "lower", "run"}  # clang-format has not been over every file yet
 
 
 @rule("lines of at most 110 columns (raw strings, and literals without a blank, excepted)")

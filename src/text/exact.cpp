@@ -16,12 +16,18 @@ struct Node_of {
   std::map<int, int> taken = {};
 
   Form moved(const Form& f) {
-    return compose(f, [&](int a) {
-      auto it = place.find(a);
-      if (it == place.end()) throw problem("T0204", where, "axis `" + shown(s.axis_name(a)) + "` is not of this node", {{"used in this line", where}}, "name it on the left or in the fold");
-      return axis(it->second);
-    }, [&](int r) { return uniform(take(r)); });
+    return compose(
+        f,
+        [&](int a) {
+          auto it = place.find(a);
+          if (it == place.end())
+            throw problem("T0204", where, "axis `" + shown(s.axis_name(a)) + "` is not of this node",
+                          {{"used in this line", where}}, "name it on the left or in the fold");
+          return axis(it->second);
+        },
+        [&](int r) { return uniform(take(r)); });
   }
+
   int take(int r) {
     if (auto it = taken.find(r); it != taken.end()) return it->second;
     Arg a{s.reads[size_t(r)].from, {}};
@@ -30,9 +36,11 @@ struct Node_of {
     n.args.push_back(std::move(a));
     return taken[r] = int(n.args.size()) - 1;
   }
+
   Domain moved(const Domain& d) {
     return ir::moved(d, [&](const Form& f) { return moved(f); });
   }
+
   Id term(Id e) {
     return expr::transplant(s.pool, e, s.g.pool, [&](const Term& t) -> Id {
       if (t.op == Op::coord) return s.g.pool.leaf(Op::coord, Type::index, moved(axis(int(t.whole))).picked());
@@ -44,11 +52,13 @@ struct Node_of {
     });
   }
 };
-}  // namespace
+} // namespace
 
 void Model::line(const Statement& s) {
   const Token& name = s.names[0];
-  if (s.names.size() != 1) throw problem("T0701", name.where, "a node has one name", {{"several here", name.where}}, "name.0, name.1 are its components");
+  if (s.names.size() != 1)
+    throw problem("T0701", name.where, "a node has one name", {{"several here", name.where}},
+                  "name.0, name.1 are its components");
   if (tensors.count(name.text)) define(name, {});
   Evaluator v(*this);
   Builder::State& st = state();
@@ -56,7 +66,9 @@ void Model::line(const Statement& s) {
   auto open = [&](const std::vector<Dim>& dims, std::vector<Extent>& extents) {
     for (auto& d : dims) {
       const Axis a = v.open_axis(d);
-      if (v.bound(d.at->name.text)) throw problem("T0205", d.where, "axis `" + shown(a.name) + "` is named twice", {{"again here", d.where}}, "name each axis once");
+      if (v.bound(d.at->name.text))
+        throw problem("T0205", d.where, "axis `" + shown(a.name) + "` is named twice",
+                      {{"again here", d.where}}, "name each axis once");
       node.place.emplace(int(a.id), int(node.place.size()));
       extents.push_back(st.extent(int(a.id), d.where));
       Meaning x;
@@ -71,7 +83,7 @@ void Model::line(const Statement& s) {
     open(fold->axes, node.n.folds);
     body = fold->args[0].get();
   }
-  if (body->kind == Expr::let) {  // its names are in view of `where` too
+  if (body->kind == Expr::let) { // its names are in view of `where` too
     v.let(*body);
     body = body->args[0].get();
   }
@@ -99,8 +111,10 @@ void Model::line(const Statement& s) {
   Domain domain = everywhere();
   if (s.domain) {
     node.where = s.domain->where;
-    if (s.domain->kind == Expr::guard && s.domain->name.text == "never") domain = {};
-    else domain = v.domain(v.guard(*s.domain));
+    if (s.domain->kind == Expr::guard && s.domain->name.text == "never")
+      domain = {};
+    else
+      domain = v.domain(v.guard(*s.domain));
     domain = node.moved(domain);
     node.where = s.value->where;
   }
@@ -113,17 +127,29 @@ void Model::line(const Statement& s) {
       node.n.outs.push_back(o);
       continue;
     }
-    if (s.outs.size() != lift.size()) throw problem("T0305", s.where, std::to_string(s.outs.size()) + " stores for " + std::to_string(lift.size()) + " components", {{"after `to`", s.where}}, "give one a component");
+    if (s.outs.size() != lift.size())
+      throw problem("T0305", s.where,
+                    std::to_string(s.outs.size()) + " stores for " + std::to_string(lift.size()) +
+                        " components",
+                    {{"after `to`", s.where}}, "give one a component");
     for (auto& d : s.outs[c].axes) {
       const Index i = v.index(*d.at);
-      const bool point = i.axes.size() == 1 && i.values.empty() && node.place.count(int(i.axes[0].first.id)) && size_t(node.place.at(int(i.axes[0].first.id))) < node.n.points.size();
-      if (!point) throw problem("T0204", d.where, "`to` lists point axes", {{"this is none", d.where}}, "name axes of the left side");
+      const bool point = i.axes.size() == 1 && i.values.empty() &&
+                         node.place.count(int(i.axes[0].first.id)) &&
+                         size_t(node.place.at(int(i.axes[0].first.id))) < node.n.points.size();
+      if (!point)
+        throw problem("T0204", d.where, "`to` lists point axes", {{"this is none", d.where}},
+                      "name axes of the left side");
       o.axes.push_back(node.place.at(int(i.axes[0].first.id)));
     }
     for (auto& d : s.outs[c].view) {
-      if (!d.extent) throw problem("T0203", d.where, "an output coordinate without its extent", {{"here", d.where}}, "[coordinate: extent]");
+      if (!d.extent)
+        throw problem("T0203", d.where, "an output coordinate without its extent", {{"here", d.where}},
+                      "[coordinate: extent]");
       const Index i = v.index(*d.at);
-      if (!i.values.empty()) throw problem("T0208", d.where, "an output coordinate depends on axes only", {{"this one reads a tensor", d.where}}, "use axes");
+      if (!i.values.empty())
+        throw problem("T0208", d.where, "an output coordinate depends on axes only",
+                      {{"this one reads a tensor", d.where}}, "use axes");
       node.where = d.where;
       const Form f = st.form(i, d.where);
       o.view.push_back(node.moved(f));
@@ -139,7 +165,8 @@ void Model::line(const Statement& s) {
 
 namespace {
 // Coordinates over time (position 0) and the named local axes (1 ..).
-std::vector<Form> views(Model& m, const Token& over, const std::vector<Dim>& locals, const std::vector<Dim>& view, std::vector<Extent>* shape) {
+std::vector<Form> views(Model& m, const Token& over, const std::vector<Dim>& locals,
+                        const std::vector<Dim>& view, std::vector<Extent>* shape) {
   Evaluator v(m);
   std::map<uint32_t, int> place;
   auto name = [&](const std::string& n, Where where) {
@@ -151,31 +178,41 @@ std::vector<Form> views(Model& m, const Token& over, const std::vector<Dim>& loc
   };
   name(over.text, over.where);
   for (auto& d : locals) {
-    if (d.at->kind != Expr::word || d.at->name.quoted) throw problem("T0004", d.where, "expected the name of an axis", {{"here", d.where}}, "name each local axis");
+    if (d.at->kind != Expr::word || d.at->name.quoted)
+      throw problem("T0004", d.where, "expected the name of an axis", {{"here", d.where}},
+                    "name each local axis");
     name(d.at->name.text, d.where);
   }
   std::vector<Form> out;
   for (auto& d : view) {
     const Index i = v.index(*d.at);
-    if (!i.values.empty()) throw problem("T0503", d.where, "a view of a recurrence depends on axes only", {{"this one reads a tensor", d.where}}, "use the time and the local axes");
+    if (!i.values.empty())
+      throw problem("T0503", d.where, "a view of a recurrence depends on axes only",
+                    {{"this one reads a tensor", d.where}}, "use the time and the local axes");
     Form f = constant(i.c);
     for (auto& [a, k] : i.axes) {
-      if (!place.count(a.id)) throw problem("T0204", d.where, "axis `" + shown(a.name) + "` is not in view here", {{"used here", d.where}}, "use the time and the local axes");
+      if (!place.count(a.id))
+        throw problem("T0204", d.where, "axis `" + shown(a.name) + "` is not in view here",
+                      {{"used here", d.where}}, "use the time and the local axes");
       f = f + axis(place.at(a.id), k);
     }
     out.push_back(f);
     if (shape) {
-      if (!d.extent) throw problem("T0203", d.where, "an emitted coordinate without its extent", {{"here", d.where}}, "[coordinate: extent]");
+      if (!d.extent)
+        throw problem("T0203", d.where, "an emitted coordinate without its extent", {{"here", d.where}},
+                      "[coordinate: extent]");
       shape->push_back(m.extent_of(*d.extent));
     }
   }
   return out;
 }
-}  // namespace
+} // namespace
 
 void Model::recur_exact(Statement& s) {
   const Token& name = s.names[0];
-  if (s.names.size() != 1) throw problem("T0701", name.where, "a node has one name", {{"several here", name.where}}, "name.0, name.1 are its components");
+  if (s.names.size() != 1)
+    throw problem("T0701", name.where, "a node has one name", {{"several here", name.where}},
+                  "name.0, name.1 are its components");
   if (tensors.count(name.text)) define(name, {});
   Recur r;
   r.steps = extent_of(*s.extent);
@@ -191,9 +228,13 @@ void Model::recur_exact(Statement& s) {
       v.bind(s.over.text, x);
       const Guard g = v.guard(*s.domain);
       r.live = ir::moved(v.domain(g), [&](const Form& f) {
-        if (!f.args.empty()) throw problem("T0503", s.domain->where, "when a step is live depends on the time only", {{"this reads a tensor", s.domain->where}}, "select the old state inside the step");
+        if (!f.args.empty())
+          throw problem("T0503", s.domain->where, "when a step is live depends on the time only",
+                        {{"this reads a tensor", s.domain->where}}, "select the old state inside the step");
         return compose(f, [&](int a) {
-          if (a != int(t.id)) throw problem("T0503", s.domain->where, "when a step is live depends on the time only", {{"another axis here", s.domain->where}}, "use the time axis");
+          if (a != int(t.id))
+            throw problem("T0503", s.domain->where, "when a step is live depends on the time only",
+                          {{"another axis here", s.domain->where}}, "use the time axis");
           return ir::axis(0);
         });
       });
@@ -203,7 +244,8 @@ void Model::recur_exact(Statement& s) {
   step.state().g.symbols = state().g.symbols;
   std::vector<Statement> inner, parts;
   for (auto& b : s.block) {
-    const bool part = b.kind == Statement::time || b.kind == Statement::arg || b.kind == Statement::carried || (b.kind == Statement::emit && !b.value);
+    const bool part = b.kind == Statement::time || b.kind == Statement::arg || b.kind == Statement::carried ||
+                      (b.kind == Statement::emit && !b.value);
     (part ? parts : inner).push_back(std::move(b));
   }
   const size_t before = problems.size();
@@ -212,21 +254,32 @@ void Model::recur_exact(Statement& s) {
   auto& g = step.state().g;
   auto input_of = [&](const Token& t) {
     const Port p = step.port(t);
-    if (!g[p.node].input()) throw problem("T0501", t.where, "`" + shown(t.text) + "` is no input of the step", {{"used here", t.where}}, "declare it in the step: input " + shown(t.text));
+    if (!g[p.node].input())
+      throw problem("T0501", t.where, "`" + shown(t.text) + "` is no input of the step",
+                    {{"used here", t.where}}, "declare it in the step: input " + shown(t.text));
     return p.node;
   };
   auto ranked = [&](const Token& t, size_t want, size_t have) {
-    if (want != have) throw problem("T0201", t.where, "`" + shown(t.text) + "` has " + std::to_string(want) + (want == 1 ? " dimension" : " dimensions"), {{std::to_string(have) + " here", t.where}}, "name one axis a dimension");
+    if (want != have)
+      throw problem("T0201", t.where,
+                    "`" + shown(t.text) + "` has " + std::to_string(want) +
+                        (want == 1 ? " dimension" : " dimensions"),
+                    {{std::to_string(have) + " here", t.where}}, "name one axis a dimension");
   };
-  auto equal = [&](const Token& t, const std::vector<Extent>& a, const std::vector<Extent>& b, Type x, Type y) {
-    if (!(a == b) || x != y) throw problem("T0501", t.where, "the shape or type of `" + shown(t.text) + "` differs from its state's", {{"here", t.where}}, "a state keeps its shape and type");
+  auto equal = [&](const Token& t, const std::vector<Extent>& a, const std::vector<Extent>& b, Type x,
+                   Type y) {
+    if (!(a == b) || x != y)
+      throw problem("T0501", t.where, "the shape or type of `" + shown(t.text) + "` differs from its state's",
+                    {{"here", t.where}}, "a state keeps its shape and type");
   };
   bool timed = false;
   for (auto& p : parts) {
     const Token& t = p.names[0];
     if (p.kind == Statement::time) {
       r.time = input_of(t);
-      if (timed || !g.shape({r.time, 0}).empty() || g.type({r.time, 0}) != Type::index) throw problem("T0501", t.where, "the time is one input of rank 0 and type index", {{"here", t.where}}, "input t : i32");
+      if (timed || !g.shape({r.time, 0}).empty() || g.type({r.time, 0}) != Type::index)
+        throw problem("T0501", t.where, "the time is one input of rank 0 and type index", {{"here", t.where}},
+                      "input t : i32");
       timed = true;
     } else if (p.kind == Statement::carried) {
       Recur::State x;
@@ -257,7 +310,9 @@ void Model::recur_exact(Statement& s) {
       r.emits.push_back(std::move(x));
     }
   }
-  if (!timed) throw problem("T0501", s.where, "a recurrence without its time", {{"this one", s.where}}, "add to its block: input t : i32, and time t");
+  if (!timed)
+    throw problem("T0501", s.where, "a recurrence without its time", {{"this one", s.where}},
+                  "add to its block: input t : i32, and time t");
   for (auto& o : step.outputs) g.outputs.push_back({o.port, o.name, o.format});
   r.step = std::make_shared<const Graph>(std::move(g));
   const size_t ports = r.states.size() + r.emits.size();
@@ -267,4 +322,4 @@ void Model::recur_exact(Statement& s) {
   define(name, all);
 }
 
-}  // namespace tang::text
+} // namespace tang::text

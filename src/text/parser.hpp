@@ -23,11 +23,11 @@ struct Parser {
   Token new_name(const std::string& what);
   Token new_fold_name();
 
-  ExprPtr expression();  // masks, below which: or, and, not, comparisons, | ^ & << >> + - * / %, unary, folds
+  ExprPtr expression(); // masks, below which: or, and, not, comparisons, | ^ & << >> + - * / %, unary, folds
   std::vector<Dim> dims();
-  Statement statement(bool exact);  // statement.cpp
+  Statement statement(bool exact); // statement.cpp
 
- private:
+private:
   struct Deeper;
   ExprPtr let();
   ExprPtr disjunction();
@@ -56,4 +56,4 @@ struct Parser {
   OutSpec out_spec();
 };
 
-}  // namespace tang::text
+} // namespace tang::text

@@ -27,22 +27,31 @@ void Model::recur(Statement& s) {
   for (auto& b : s.block) {
     if (b.kind != Statement::input) continue;
     const Token& name = b.names[0];
-    if (b.head.text != "state") throw problem("T0501", name.where, "`" + b.head.text + "` does not belong into a recurrence", {{"here", name.where}}, "declare inputs above; the step reads them");
+    if (b.head.text != "state")
+      throw problem("T0501", name.where, "`" + b.head.text + "` does not belong into a recurrence",
+                    {{"here", name.where}}, "declare inputs above; the step reads them");
     std::vector<Extent> shape;
     for (auto& d : b.dims) shape.push_back(extent_of(d.extent ? *d.extent : *d.at));
     states.push_back(&b);
-    const bool zero = !b.value || (b.value->kind == Expr::number && b.value->name.real == 0 && !b.value->name.suffix);
+    const bool zero =
+        !b.value || (b.value->kind == Expr::number && b.value->name.real == 0 && !b.value->name.suffix);
     if (zero) {
       carried_states.push_back(carried(name.text, shape, format_of(b.format, Format::f32)));
       continue;
     }
     const Port init = text::define(*this, {name}, b.dims, *b.value, true)[0];
-    if (!(state().g.shape(init) == shape)) throw problem("T0501", name.where, "the first value of `" + shown(name.text) + "` has another shape", {{"here", name.where}}, "declare the state's extents as the first value's");
+    if (!(state().g.shape(init) == shape))
+      throw problem("T0501", name.where, "the first value of `" + shown(name.text) + "` has another shape",
+                    {{"here", name.where}}, "declare the state's extents as the first value's");
     if (b.format.kind == Token::name && type_of(format_of(b.format, Format::f32)) != state().g.type(init))
-      throw problem("T0403", b.format.where, "the first value of `" + shown(name.text) + "` is " + expr::name(state().g.type(init)), {{"the format of another type", b.format.where}}, "convert it, or change the format");
+      throw problem("T0403", b.format.where,
+                    "the first value of `" + shown(name.text) + "` is " + expr::name(state().g.type(init)),
+                    {{"the format of another type", b.format.where}}, "convert it, or change the format");
     carried_states.push_back(carried(name.text, Tensor{&builder, init}));
   }
-  if (states.empty()) throw problem("T0501", s.where, "a recurrence without a state", {{"this one", s.where}}, "add: state name[..] = first value; without one, a map over the axis is enough");
+  if (states.empty())
+    throw problem("T0501", s.where, "a recurrence without a state", {{"this one", s.where}},
+                  "add: state name[..] = first value; without one, a map over the axis is enough");
   nexts.resize(states.size());
   std::vector<Token> emit_names;
 
@@ -56,62 +65,83 @@ void Model::recur(Statement& s) {
       const auto shape = old[k].shape();
       for (size_t d = 0; d < shape.size(); ++d) {
         const Dim& x = states[k]->dims[d];
-        if (!x.extent || x.at->kind != Expr::word || x.at->name.quoted || step.axes.count(x.at->name.text)) continue;
+        if (!x.extent || x.at->kind != Expr::word || x.at->name.quoted || step.axes.count(x.at->name.text))
+          continue;
         const Axis a{fresh_axis(), x.at->name.text};
         step.state().declare(a, shape[d], name.text + ", dimension " + std::to_string(d), x.where, false);
         step.axes.emplace(x.at->name.text, FileAxis{a, x.where});
       }
     }
-    for (auto& [n, a] : axes) {  // axes of the file are axes of the step
+    for (auto& [n, a] : axes) { // axes of the file are axes of the step
       if (!step.axes.emplace(n, a).second) continue;
       if (auto it = state().axes.find(int(a.axis.id)); it != state().axes.end())
-        step.state().declare(a.axis, it->second.extent, it->second.who, it->second.where, it->second.declared);
+        step.state().declare(a.axis, it->second.extent, it->second.who, it->second.where,
+                             it->second.declared);
     }
     const size_t before = problems.size();
     Step out;
     out.next.resize(states.size());
     for (auto& b : s.block) {
       try {
-        if (b.kind == Statement::next) step.next(b, states, nexts, old, out.next);
-        else if (b.kind == Statement::emit) step.emit(b, t, steps, emit_names, out.emits);
-        else if (b.kind == Statement::output) throw problem("T0501", b.where, "`output` does not belong into a recurrence", {{"here", b.where}}, "emit the value, and output it below the block");
-        else if (b.kind != Statement::input) step.one(b);
-      } catch (Diagnostic& d) {
-        problems.push_back(std::move(d));
-      } catch (Silent&) {
+        if (b.kind == Statement::next)
+          step.next(b, states, nexts, old, out.next);
+        else if (b.kind == Statement::emit)
+          step.emit(b, t, steps, emit_names, out.emits);
+        else if (b.kind == Statement::output)
+          throw problem("T0501", b.where, "`output` does not belong into a recurrence", {{"here", b.where}},
+                        "emit the value, and output it below the block");
+        else if (b.kind != Statement::input)
+          step.one(b);
+      } catch (Diagnostic& d) { problems.push_back(std::move(d)); } catch (Silent&) {
         if (problems.size() == before) throw;
       }
     }
     for (size_t k = 0; k < states.size(); ++k)
       if (!nexts[k] && problems.size() == before)
-        problems.push_back(problem("T0502", states[k]->names[0].where, "state `" + shown(states[k]->names[0].text) + "` has no next value", {{"declared here", states[k]->names[0].where}}, "add: next " + shown(states[k]->names[0].text) + "[..] = .."));
+        problems.push_back(problem("T0502", states[k]->names[0].where,
+                                   "state `" + shown(states[k]->names[0].text) + "` has no next value",
+                                   {{"declared here", states[k]->names[0].where}},
+                                   "add: next " + shown(states[k]->names[0].text) + "[..] = .."));
     if (problems.size() != before) throw Silent{};
     return out;
   };
-  const Recurred made = within("T0501", s.where, [&] { return ir::recur(t, carried_states, body, options, s.where); });
+  const Recurred made =
+      within("T0501", s.where, [&] { return ir::recur(t, carried_states, body, options, s.where); });
   state().g.nodes[made.states[0].port.node].name = s.names[0].text;
   for (size_t k = 0; k < states.size(); ++k) define(states[k]->names[0], {made.states[k].port});
   for (size_t k = 0; k < emit_names.size(); ++k) define(emit_names[k], {made.emits[k].port});
 }
 
-void Model::next(const Statement& b, const std::vector<const Statement*>& states, std::vector<const Statement*>& nexts, const std::vector<Tensor>& old, std::vector<Tensor>& out) {
+void Model::next(const Statement& b, const std::vector<const Statement*>& states,
+                 std::vector<const Statement*>& nexts, const std::vector<Tensor>& old,
+                 std::vector<Tensor>& out) {
   const Token& name = b.names[0];
-  const auto it = std::find_if(states.begin(), states.end(), [&](auto* c) { return c->names[0].text == name.text; });
-  if (it == states.end()) throw problem("T0502", name.where, "`next` of `" + shown(name.text) + "`, which is no state", {{"here", name.where}}, "declare it: state " + shown(name.text) + "[..] = ..");
+  const auto it =
+      std::find_if(states.begin(), states.end(), [&](auto* c) { return c->names[0].text == name.text; });
+  if (it == states.end())
+    throw problem("T0502", name.where, "`next` of `" + shown(name.text) + "`, which is no state",
+                  {{"here", name.where}}, "declare it: state " + shown(name.text) + "[..] = ..");
   const size_t k = size_t(it - states.begin());
-  if (nexts[k]) throw problem("T0502", name.where, "`next` of `" + shown(name.text) + "` twice", {{"again here", name.where}, {"first here", nexts[k]->where}}, "give each state one next value");
+  if (nexts[k])
+    throw problem("T0502", name.where, "`next` of `" + shown(name.text) + "` twice",
+                  {{"again here", name.where}, {"first here", nexts[k]->where}},
+                  "give each state one next value");
   nexts[k] = &b;
   out[k] = {&builder, text::define(*this, {name}, b.dims, *b.value, true)[0]};
   if (!(out[k].shape() == old[k].shape()) || out[k].type() != old[k].type())
-    throw problem("T0501", name.where, "the next value of `" + shown(name.text) + "` has another shape or type", {{"here", name.where}, {"the state", states[k]->names[0].where}}, "a state keeps its shape and type");
+    throw problem(
+        "T0501", name.where, "the next value of `" + shown(name.text) + "` has another shape or type",
+        {{"here", name.where}, {"the state", states[k]->names[0].where}}, "a state keeps its shape and type");
 }
 
 // emit y[t, u] = e: coordinates over the time and the axes of e.
-void Model::emit(const Statement& b, const Axis& t, const Extent& steps, std::vector<Token>& names_out, std::vector<Emitted>& out) {
+void Model::emit(const Statement& b, const Axis& t, const Extent& steps, std::vector<Token>& names_out,
+                 std::vector<Emitted>& out) {
   std::vector<Dim> points;
   std::vector<std::string> names;
   std::function<void(const Expr&)> walk = [&](const Expr& e) {
-    const bool point = e.kind == Expr::word && !e.name.quoted && !e.name.symbol && e.name.text != t.name && !is_reserved(e.name.text) && !state().g.symbols.count(e.name.text);
+    const bool point = e.kind == Expr::word && !e.name.quoted && !e.name.symbol && e.name.text != t.name &&
+                       !is_reserved(e.name.text) && !state().g.symbols.count(e.name.text);
     if (point && std::find(names.begin(), names.end(), e.name.text) == names.end()) {
       names.push_back(e.name.text);
       Dim d;
@@ -138,7 +168,9 @@ void Model::emit(const Statement& b, const Axis& t, const Extent& steps, std::ve
   std::vector<Extent> extents;
   for (auto& d : b.dims) {
     const Index i = v.index(*d.at);
-    if (!i.values.empty()) throw problem("T0503", d.where, "an emitted coordinate depends on the time and axes only", {{"this one reads a tensor", d.where}}, "use the time and axes");
+    if (!i.values.empty())
+      throw problem("T0503", d.where, "an emitted coordinate depends on the time and axes only",
+                    {{"this one reads a tensor", d.where}}, "use the time and axes");
     Extent last = i.c;
     for (auto& [a, k] : i.axes) {
       Extent n = steps;
@@ -154,4 +186,4 @@ void Model::emit(const Statement& b, const Axis& t, const Extent& steps, std::ve
   names_out.push_back(b.names[0]);
 }
 
-}  // namespace tang::text
+} // namespace tang::text

@@ -9,8 +9,8 @@ namespace tang::text {
 namespace {
 constexpr size_t most_columns = 100;
 
-// The next character of `s` at `at` as it may be shown; moves `at` past it. Bytes that are no UTF-8, controls and
-// characters that reorder or hide text are escaped.
+// The next character of `s` at `at` as it may be shown; moves `at` past it. Bytes that are no UTF-8, controls
+// and characters that reorder or hide text are escaped.
 std::string glyph(std::string_view s, size_t& at) {
   static const char* hex = "0123456789abcdef";
   const unsigned char c = static_cast<unsigned char>(s[at]);
@@ -30,12 +30,14 @@ std::string glyph(std::string_view s, size_t& at) {
     code = code << 6 | (d & 0x3f);
   }
   const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-  const bool hidden = code < 0xa0 || (code >= 0x200b && code <= 0x200f) || (code >= 0x2028 && code <= 0x202e) ||
-                      (code >= 0x2060 && code <= 0x206f) || code == 0xfeff || (code >= 0xd800 && code <= 0xdfff);
+  const bool hidden = code < 0xa0 || (code >= 0x200b && code <= 0x200f) ||
+                      (code >= 0x2028 && code <= 0x202e) || (code >= 0x2060 && code <= 0x206f) ||
+                      code == 0xfeff || (code >= 0xd800 && code <= 0xdfff);
   if (hidden || code < least[n] || code > 0x10ffff) return escaped();
   at += n;
   return std::string(s.substr(at - n, n));
 }
+
 size_t width(const std::string& s) {
   return size_t(std::count_if(s.begin(), s.end(), [](char c) { return (c & 0xc0) != 0x80; }));
 }
@@ -55,10 +57,11 @@ struct Label {
   int column, length;
   std::string text;
 };
+
 // A source line, cut to a window around its labels, and the caret lines under it.
 std::string snippet(std::string_view source, int line, std::vector<Label> labels) {
   std::stable_sort(labels.begin(), labels.end(), [](auto& a, auto& b) { return a.column < b.column; });
-  std::vector<size_t> place{};  // display column of each byte
+  std::vector<size_t> place{}; // display column of each byte
   std::vector<std::string> glyphs;
   for (size_t at = 0, column = 0; at < source.size();) {
     const size_t from = at;
@@ -72,7 +75,8 @@ std::string snippet(std::string_view source, int line, std::vector<Label> labels
   auto column_of = [&](int c) { return place[std::min(size_t(std::max(c, 1) - 1), place.size() - 1)]; };
   const size_t first = labels.empty() ? 0 : column_of(labels[0].column);
   size_t from = 0;
-  if (total > most_columns && first > most_columns / 3) from = std::min(first - most_columns / 3, total - most_columns);
+  if (total > most_columns && first > most_columns / 3)
+    from = std::min(first - most_columns / 3, total - most_columns);
   std::string shown_line, number = std::to_string(line), margin(number.size(), ' ');
   size_t column = 0;
   for (auto& g : glyphs) {
@@ -91,7 +95,8 @@ std::string snippet(std::string_view source, int line, std::vector<Label> labels
     const size_t begin = std::max(column_of(l.column), from) - from + shift;
     const size_t end = column_of(l.column + std::max(l.length, 1));
     const size_t most = from + most_columns > begin + from ? most_columns - begin + shift : 1;
-    const size_t n = std::clamp(end > begin + from - shift ? end - (begin + from - shift) : 1, size_t(1), std::max(most, size_t(1)));
+    const size_t n = std::clamp(end > begin + from - shift ? end - (begin + from - shift) : 1, size_t(1),
+                                std::max(most, size_t(1)));
     if (!carets.empty() && width(carets) + 1 > begin) flush();
     carets += std::string(begin - width(carets), ' ') + std::string(n, '^');
     if (!l.text.empty()) carets += " " + l.text;
@@ -99,7 +104,7 @@ std::string snippet(std::string_view source, int line, std::vector<Label> labels
   flush();
   return out;
 }
-}  // namespace
+} // namespace
 
 std::string shown(std::string_view s, size_t most) {
   std::string out;
@@ -117,8 +122,9 @@ std::string render(const Diagnostic& d, std::string_view text, const std::string
   std::string out = std::string(kinds[d.kind]) + "[" + d.code + "]: " + d.headline + "\n";
   const std::string file = shown(file_name.substr(file_name.rfind('/') + 1), 100);
   if (d.where.line) {
-    out += " --> " + file + ":" + std::to_string(d.where.line) + ":" + std::to_string(std::max(d.where.column, 1)) + "\n";
-    std::map<int, std::vector<Label>> lines;  // facts of other lines, in order
+    out += " --> " + file + ":" + std::to_string(d.where.line) + ":" +
+           std::to_string(std::max(d.where.column, 1)) + "\n";
+    std::map<int, std::vector<Label>> lines; // facts of other lines, in order
     std::vector<Label> here;
     bool primary = false;
     for (auto& f : d.facts) {
@@ -139,6 +145,7 @@ std::string render(const Diagnostic& d, std::string_view text, const std::string
   if (!d.fix.empty()) out += "  help: " + d.fix + "\n";
   return out;
 }
+
 std::string render(const std::vector<Diagnostic>& all, std::string_view text, const std::string& file_name) {
   std::string out;
   for (auto& d : all) out += (out.empty() ? "" : "\n") + render(d, text, file_name);
@@ -148,4 +155,4 @@ std::string render(const std::vector<Diagnostic>& all, std::string_view text, co
 Problems::Problems(std::vector<Diagnostic> all, const std::string& report)
     : Error({}, report), all_(std::move(all)) {}
 
-}  // namespace tang::text
+} // namespace tang::text

@@ -6,19 +6,24 @@
 namespace tang::text {
 
 namespace {
-constexpr int most_blocks = 16;  // recurrences inside recurrences
+constexpr int most_blocks = 16; // recurrences inside recurrences
 
 bool starts(const std::vector<Token>& t, const char* word) {
   return t[0].kind == Token::name && !t[0].quoted && !t[0].symbol && t[0].field.empty() && t[0].text == word;
 }
+
 bool follows_name(const std::vector<Token>& t) { return t.size() > 2 && t[1].kind == Token::name; }
+
 bool is_recurrence(const std::vector<Token>& t) {
   if (starts(t, "recur")) return true;
-  return t.size() > 3 && t[0].kind == Token::name && t[1].kind == Token::mark && t[1].text == "=" && t[2].text == "recur" && !t[2].quoted;
+  return t.size() > 3 && t[0].kind == Token::name && t[1].kind == Token::mark && t[1].text == "=" &&
+         t[2].text == "recur" && !t[2].quoted;
 }
+
 // What a line that could not be read would have defined.
 void list_names(const std::vector<Token>& t, std::vector<std::string>& out) {
-  static const std::set<std::string> leading = {"input", "param", "state", "monoid", "emit", "next", "output", "recur", "axis", "sym"};
+  static const std::set<std::string> leading = {"input", "param",  "state", "monoid", "emit",
+                                                "next",  "output", "recur", "axis",   "sym"};
   int depth = 0;
   const bool keyword = t[0].kind == Token::name && !t[0].quoted && leading.count(t[0].text);
   for (size_t k = keyword ? 1 : 0; k + 1 < t.size(); ++k) {
@@ -51,7 +56,8 @@ struct Blocks {
         tokens.insert(tokens.end(), lines[l].tokens.begin(), lines[l].tokens.end());
         broken |= lines[l].broken;
       }
-      const bool first = file.statements.empty() && &out == &file.statements && file.broken.empty() && !file.exact;
+      const bool first =
+          file.statements.empty() && &out == &file.statements && file.broken.empty() && !file.exact;
       if (first && tokens.size() == 2 && starts(tokens, "exact")) {
         file.exact = true;
       } else {
@@ -61,7 +67,9 @@ struct Blocks {
           for (size_t l = k + 1; l < end && block; ++l) list_names(lines[l].tokens, file.broken);
         } else if (block && k + 1 < end) {
           if (depth == most_blocks) {
-            problems.push_back(problem("T0006", lines[k].tokens[0].where, "more than 16 recurrences inside one another", {}, "write inner ones as lines of the step"));
+            problems.push_back(problem("T0006", lines[k].tokens[0].where,
+                                       "more than 16 recurrences inside one another", {},
+                                       "write inner ones as lines of the step"));
             out.pop_back();
           } else {
             std::vector<Statement> inner;
@@ -73,12 +81,14 @@ struct Blocks {
       k = end;
     }
   }
+
   bool statement(const std::vector<Token>& tokens, std::vector<Statement>& out) {
     try {
       Parser p{tokens};
       Statement s = p.statement(file.exact);
       if (p.peek().kind != Token::end)
-        throw problem("T0008", p.peek().where, "the statement was over", {{p.found(), p.peek().where}}, "one statement a line; a line below goes on only where it is indented");
+        throw problem("T0008", p.peek().where, "the statement was over", {{p.found(), p.peek().where}},
+                      "one statement a line; a line below goes on only where it is indented");
       out.push_back(std::move(s));
       return true;
     } catch (Diagnostic& d) {
@@ -87,7 +97,7 @@ struct Blocks {
     }
   }
 };
-}  // namespace
+} // namespace
 
 File parse_syntax(const Lines& lines, std::vector<Diagnostic>& problems) {
   File out;
@@ -105,8 +115,10 @@ Statement Parser::statement(bool exact) {
   if (starts(tokens, "monoid")) return monoid(std::move(s));
   if (starts(tokens, "output") && named) return output(std::move(s));
   if (starts(tokens, "recur") && named) return recur(std::move(s));
-  if ((starts(tokens, "input") || starts(tokens, "param") || starts(tokens, "state")) && named) return input(std::move(s));
-  if (named && (starts(tokens, "next") || starts(tokens, "emit") || (exact && (starts(tokens, "time") || starts(tokens, "arg") || starts(tokens, "carry")))))
+  if ((starts(tokens, "input") || starts(tokens, "param") || starts(tokens, "state")) && named)
+    return input(std::move(s));
+  if (named && (starts(tokens, "next") || starts(tokens, "emit") ||
+                (exact && (starts(tokens, "time") || starts(tokens, "arg") || starts(tokens, "carry")))))
     return part(std::move(s));
   if (named && (starts(tokens, "grad") || starts(tokens, "schedule"))) {
     s.kind = Statement::later;
@@ -115,13 +127,15 @@ Statement Parser::statement(bool exact) {
   }
   return definition(std::move(s));
 }
+
 Statement Parser::symbols(Statement s) {
   s.kind = Statement::symbols;
   take();
   do {
     s.names.push_back(word("the name of a symbol"));
     if (!s.names.back().quoted && is_reserved(s.names.back().text))
-      throw problem("T0107", s.names.back().where, "`" + s.names.back().text + "` is a word of the language", {}, "choose another name");
+      throw problem("T0107", s.names.back().where, "`" + s.names.back().text + "` is a word of the language",
+                    {}, "choose another name");
     s.facts.emplace_back();
     while (is_mark("<=") || is_mark(">=") || is_mark("%")) {
       Fact f{take().text, {}, false};
@@ -133,6 +147,7 @@ Statement Parser::symbols(Statement s) {
   } while (accept(","));
   return s;
 }
+
 Statement Parser::axes(Statement s) {
   s.kind = Statement::axis;
   take();
@@ -147,19 +162,22 @@ Statement Parser::axes(Statement s) {
   } while (accept(","));
   return s;
 }
+
 Statement Parser::input(Statement s) {
   s.kind = Statement::input;
   take();
   s.names.push_back(new_name("the name of the input"));
   if (is_mark("[")) s.dims = dims();
   if (accept(":")) s.format = word("a format such as f32");
-  if (is_mark("=")) {  // a state of a recurrence
-    if (s.head.text != "state") expected("the end of the line", "only `state` inside a recurrence has a first value");
+  if (is_mark("=")) { // a state of a recurrence
+    if (s.head.text != "state")
+      expected("the end of the line", "only `state` inside a recurrence has a first value");
     take();
     s.value = expression();
   }
   return s;
 }
+
 Statement Parser::monoid(Statement s) {
   s.kind = Statement::monoid;
   take();
@@ -172,7 +190,8 @@ Statement Parser::monoid(Statement s) {
     s.components.push_back(c);
   } while (accept(","));
   close(")", open, "(");
-  if (!accept_word("identity")) expected("`identity`", "monoid name(x: real) identity (0) combine (a, b) = (a.x + b.x)");
+  if (!accept_word("identity"))
+    expected("`identity`", "monoid name(x: real) identity (0) combine (a, b) = (a.x + b.x)");
   const Where opened = expect("(", "and one literal a component");
   do s.identity.push_back(expression());
   while (accept(","));
@@ -188,6 +207,7 @@ Statement Parser::monoid(Statement s) {
   s.value = expression();
   return s;
 }
+
 Statement Parser::output(Statement s) {
   s.kind = Statement::output;
   take();
@@ -199,7 +219,8 @@ Statement Parser::output(Statement s) {
   if (accept(":")) s.format = word("a format such as f32");
   return s;
 }
-Statement Parser::recur(Statement s) {  // recur h over t: seq down if guard
+
+Statement Parser::recur(Statement s) { // recur h over t: seq down if guard
   s.kind = Statement::recur;
   take();
   s.names.push_back(new_name("a name for the recurrence"));
@@ -211,6 +232,7 @@ Statement Parser::recur(Statement s) {  // recur h over t: seq down if guard
   if (accept_word("if")) s.domain = disjunction();
   return s;
 }
+
 Statement Parser::part(Statement s) {
   const std::string what = take().text;
   if (what == "time") {
@@ -220,7 +242,7 @@ Statement Parser::part(Statement s) {
   }
   auto tensor = [&](const char* described) { return peek().kind == Token::name ? take() : word(described); };
   s.names.push_back(tensor("a name"));
-  if (what == "carry") {  // carry h from v2 next v3.1
+  if (what == "carry") { // carry h from v2 next v3.1
     s.kind = Statement::carried;
     s.sources.resize(2);
     if (accept_word("from")) s.sources[0] = tensor("what the state starts from");
@@ -229,7 +251,7 @@ Statement Parser::part(Statement s) {
     return s;
   }
   if (is_mark("[")) s.dims = dims();
-  if (what == "arg") {  // arg x[i1] from q[i0, i1]
+  if (what == "arg") { // arg x[i1] from q[i0, i1]
     s.kind = Statement::arg;
     if (!accept_word("from")) expected("`from`", "arg x[i1] from q[i0, i1]");
     s.sources.push_back(tensor("a tensor"));
@@ -238,7 +260,7 @@ Statement Parser::part(Statement s) {
     return s;
   }
   s.kind = what == "next" ? Statement::next : Statement::emit;
-  if (accept_word("as")) {  // emit v3[i1] as [view: extent, ..]
+  if (accept_word("as")) { // emit v3[i1] as [view: extent, ..]
     s.outs.emplace_back();
     s.outs[0].view = dims();
     return s;
@@ -247,12 +269,14 @@ Statement Parser::part(Statement s) {
   s.value = expression();
   return s;
 }
+
 OutSpec Parser::out_spec() {
   OutSpec o;
   o.axes = dims();
   if (accept_word("as")) o.view = dims();
   return o;
 }
+
 Statement Parser::definition(Statement s) {
   s.kind = Statement::define;
   if (is_mark("(")) {
@@ -261,7 +285,8 @@ Statement Parser::definition(Statement s) {
     while (accept(","));
     close(")", open, "(");
   } else {
-    if (peek().kind != Token::name) expected("a statement", "name[axes] = expression, or a line that starts with input, output, ..");
+    if (peek().kind != Token::name)
+      expected("a statement", "name[axes] = expression, or a line that starts with input, output, ..");
     s.names.push_back(new_name("the name of a tensor"));
   }
   if (is_mark("[")) s.dims = dims();
@@ -271,8 +296,10 @@ Statement Parser::definition(Statement s) {
     s.value = expression();
     return s;
   }
-  if (!accept("=")) expected("`=`", is_mark(":") ? "inputs start with `input`: input name[dims] : format" : "name[axes] = expression");
-  if (is_word("recur")) {  // the exact form
+  if (!accept("="))
+    expected("`=`", is_mark(":") ? "inputs start with `input`: input name[dims] : format"
+                                 : "name[axes] = expression");
+  if (is_word("recur")) { // the exact form
     s.kind = Statement::recur;
     take();
     const Where open = expect("[", "and the time axis");
@@ -299,4 +326,4 @@ Statement Parser::definition(Statement s) {
   return s;
 }
 
-}  // namespace tang::text
+} // namespace tang::text

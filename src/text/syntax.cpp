@@ -5,15 +5,18 @@
 
 namespace tang::text {
 
-Diagnostic problem(const char* code, Where where, std::string headline, std::vector<Note> facts, std::string fix) {
+Diagnostic problem(const char* code, Where where, std::string headline, std::vector<Note> facts,
+                   std::string fix) {
   return {Diagnostic::error, code, where, std::move(headline), std::move(facts), std::move(fix)};
 }
+
 Where joined(const Where& a, const Where& b) {
   if (a.line != b.line) return a;
   Where out = a;
   out.length = std::max(a.length, b.column + b.length - a.column);
   return out;
 }
+
 std::string nearest(const std::string& word, const std::vector<std::string>& known) {
   if (word.size() > 40) return "";
   std::string best;
@@ -40,64 +43,88 @@ std::string nearest(const std::string& word, const std::vector<std::string>& kno
 }
 
 namespace {
-const std::vector<std::string> reserved = {
-    "input", "param", "state", "sym", "axis", "output", "monoid", "recur", "fold", "let", "in", "if", "else", "and",
-    "or", "not", "true", "false", "inf", "nan", "MAX", "where", "always", "never"};
-const std::vector<std::string> contextual = {"exact", "time", "next", "emit", "arg", "from", "over", "down", "as", "to",
-                                             "identity", "combine", "ordered", "grad", "schedule", "carry", "step"};
+const std::vector<std::string> reserved = {"input",  "param", "state", "sym",   "axis",   "output",
+                                           "monoid", "recur", "fold",  "let",   "in",     "if",
+                                           "else",   "and",   "or",    "not",   "true",   "false",
+                                           "inf",    "nan",   "MAX",   "where", "always", "never"};
+const std::vector<std::string> contextual = {"exact",   "time", "next",     "emit",  "arg",      "from",
+                                             "over",    "down", "as",       "to",    "identity", "combine",
+                                             "ordered", "grad", "schedule", "carry", "step"};
 const std::vector<std::string> functions = {
-    "exp", "exp2", "log", "log2", "sqrt", "sin", "cos", "tanh", "sigmoid", "silu", "softplus", "relu", "square", "erf",
-    "gelu", "gelu_tanh", "elu", "recip", "abs", "floor", "is_nan", "real", "index", "bits", "iota", "max", "min",
-    "select", "ratio", "atan2", "power", "only", "or_else", "add", "mul", "neg", "div", "mod", "less", "equal", "both",
-    "either", "flip", "bit_and", "bit_or", "bit_xor", "shift_left", "shift_right", "to_real", "to_index", "to_bits",
-    "real_bits", "floordiv", "ceildiv"};
+    "exp",     "exp2",     "log",      "log2",      "sqrt",     "sin",     "cos",        "tanh",
+    "sigmoid", "silu",     "softplus", "relu",      "square",   "erf",     "gelu",       "gelu_tanh",
+    "elu",     "recip",    "abs",      "floor",     "is_nan",   "real",    "index",      "bits",
+    "iota",    "max",      "min",      "select",    "ratio",    "atan2",   "power",      "only",
+    "or_else", "add",      "mul",      "neg",       "div",      "mod",     "less",       "equal",
+    "both",    "either",   "flip",     "bit_and",   "bit_or",   "bit_xor", "shift_left", "shift_right",
+    "to_real", "to_index", "to_bits",  "real_bits", "floordiv", "ceildiv"};
 const std::vector<std::string> folds = {"sum", "max", "min", "any", "all", "count", "logsumexp"};
+
 bool in(const std::vector<std::string>& words, const std::string& w) {
   return std::find(words.begin(), words.end(), w) != words.end();
 }
+
 constexpr int most_depth = 120;
-}  // namespace
+} // namespace
 
 bool is_contextual(const std::string& w) { return in(contextual, w); }
+
 bool is_function(const std::string& w) { return in(functions, w); }
+
 bool is_fold(const std::string& w) { return in(folds, w); }
+
 bool is_reserved(const std::string& w) { return in(reserved, w) || in(functions, w) || in(folds, w); }
+
 const std::vector<std::string>& function_names() { return functions; }
 
-// ---- tokens --------------------------------------------------------------------------------------------------------
+// ---- tokens
+// --------------------------------------------------------------------------------------------------------
 const Token& Parser::peek(size_t k) const { return tokens[std::min(at + k, tokens.size() - 1)]; }
+
 Token Parser::take() {
   const Token t = peek();
   if (at + 1 < tokens.size()) ++at;
   return t;
 }
-bool Parser::is_mark(const char* m, size_t k) const { return peek(k).kind == Token::mark && peek(k).text == m; }
-bool Parser::is_word(const char* w, size_t k) const {
-  return peek(k).kind == Token::name && !peek(k).quoted && !peek(k).symbol && peek(k).field.empty() && peek(k).text == w;
+
+bool Parser::is_mark(const char* m, size_t k) const {
+  return peek(k).kind == Token::mark && peek(k).text == m;
 }
+
+bool Parser::is_word(const char* w, size_t k) const {
+  return peek(k).kind == Token::name && !peek(k).quoted && !peek(k).symbol && peek(k).field.empty() &&
+         peek(k).text == w;
+}
+
 bool Parser::accept(const char* m) {
   if (!is_mark(m)) return false;
   take();
   return true;
 }
+
 bool Parser::accept_word(const char* w) {
   if (!is_word(w)) return false;
   take();
   return true;
 }
+
 std::string Parser::found() const {
   const Token& t = peek();
   if (t.kind == Token::end) return "the line ends here";
   if (t.kind == Token::number) return "found a number";
   return "found `" + shown(t.text) + "`";
 }
+
 void Parser::expected(const std::string& what, const std::string& fix) const {
-  throw problem("T0004", peek().where, "expected " + what, {{found(), peek().where}}, fix.empty() ? "the line goes on with " + what : fix);
+  throw problem("T0004", peek().where, "expected " + what, {{found(), peek().where}},
+                fix.empty() ? "the line goes on with " + what : fix);
 }
+
 Where Parser::expect(const char* m, const char* after) {
   if (!is_mark(m)) expected(std::string("`") + m + "`" + (*after ? std::string(" ") + after : ""));
   return take().where;
 }
+
 void Parser::close(const char* m, const Where& opened, const char* open) {
   if (accept(m)) return;
   if (peek().kind == Token::end)
@@ -105,20 +132,24 @@ void Parser::close(const char* m, const Where& opened, const char* open) {
                   std::string("add `") + m + "`; a line goes on below only where it is indented");
   expected(std::string("`") + m + "` or `,`");
 }
+
 Token Parser::word(const std::string& what) {
   if (peek().kind != Token::name || !peek().field.empty()) expected(what);
   return take();
 }
+
 Token Parser::new_name(const std::string& what) {
   Token t = word(what);
-  if (t.symbol) throw problem("T0107", t.where, "`$` marks the use of a symbol, not a name", {}, "leave the `$` out");
+  if (t.symbol)
+    throw problem("T0107", t.where, "`$` marks the use of a symbol, not a name", {}, "leave the `$` out");
   if (!t.quoted && is_reserved(t.text))
-    throw problem("T0107", t.where, "`" + t.text + "` is a word of the language", {{"used as a name here", t.where}},
-                  "choose another name, or quote it: \"" + t.text + "\"");
+    throw problem("T0107", t.where, "`" + t.text + "` is a word of the language",
+                  {{"used as a name here", t.where}}, "choose another name, or quote it: \"" + t.text + "\"");
   return t;
 }
 
-// ---- expressions ---------------------------------------------------------------------------------------------------
+// ---- expressions
+// ---------------------------------------------------------------------------------------------------
 namespace {
 ExprPtr make(Expr::Kind kind, Where where) {
   auto e = std::make_unique<Expr>();
@@ -126,14 +157,17 @@ ExprPtr make(Expr::Kind kind, Where where) {
   e->where = where;
   return e;
 }
-}  // namespace
+} // namespace
 
 struct Parser::Deeper {
   Parser& p;
+
   explicit Deeper(Parser& parser) : p(parser) {
     if (++p.depth > most_depth)
-      throw problem("T0006", p.peek().where, "an expression nested more than 120 deep", {}, "name the inner parts with let, or on lines of their own");
+      throw problem("T0006", p.peek().where, "an expression nested more than 120 deep", {},
+                    "name the inner parts with let, or on lines of their own");
   }
+
   ~Deeper() { --p.depth; }
 };
 
@@ -156,6 +190,7 @@ ExprPtr Parser::chain(ExprPtr (Parser::*next)(), const std::vector<const char*>&
   }
   return out ? std::move(out) : std::move(first);
 }
+
 ExprPtr Parser::expression() {
   Deeper deeper(*this);
   if (is_word("let")) return let();
@@ -171,6 +206,7 @@ ExprPtr Parser::expression() {
   }
   return out ? std::move(out) : std::move(first);
 }
+
 ExprPtr Parser::let() {
   ExprPtr out = make(Expr::let, take().where);
   do {
@@ -192,8 +228,11 @@ ExprPtr Parser::let() {
   out->where = joined(out->where, out->args[0]->where);
   return out;
 }
+
 ExprPtr Parser::disjunction() { return chain(&Parser::conjunction, {"or"}); }
+
 ExprPtr Parser::conjunction() { return chain(&Parser::negation, {"and"}); }
+
 ExprPtr Parser::negation() {
   if (!is_word("not")) return comparison();
   Deeper deeper(*this);
@@ -203,19 +242,28 @@ ExprPtr Parser::negation() {
   out->where = joined(out->where, out->args[0]->where);
   return out;
 }
+
 ExprPtr Parser::comparison() {
   ExprPtr out = chain(&Parser::bit_or, {"<", "<=", ">", ">=", "==", "!="});
-  if (out->kind == Expr::chain && (out->ops[0][0] == '<' || out->ops[0][0] == '>' || out->ops[0] == "==" || out->ops[0] == "!=") &&
+  if (out->kind == Expr::chain &&
+      (out->ops[0][0] == '<' || out->ops[0][0] == '>' || out->ops[0] == "==" || out->ops[0] == "!=") &&
       out->ops[0] != "<<" && out->ops[0] != ">>")
     out->kind = Expr::compare;
   return out;
 }
+
 ExprPtr Parser::bit_or() { return chain(&Parser::bit_xor, {"|"}); }
+
 ExprPtr Parser::bit_xor() { return chain(&Parser::bit_and, {"^"}); }
+
 ExprPtr Parser::bit_and() { return chain(&Parser::shift, {"&"}); }
+
 ExprPtr Parser::shift() { return chain(&Parser::sum, {"<<", ">>"}); }
+
 ExprPtr Parser::sum() { return chain(&Parser::product, {"+", "-"}); }
+
 ExprPtr Parser::product() { return chain(&Parser::unary, {"*", "/", "%"}); }
+
 ExprPtr Parser::unary() {
   Deeper deeper(*this);
   if (is_mark("-")) {
@@ -234,7 +282,7 @@ ExprPtr Parser::unary() {
     const Token name = take();
     return fold(name, name.where);
   }
-  if (plain && is_function(peek().text) && !is_mark("(", 1)) {  // iota c, real x[i]
+  if (plain && is_function(peek().text) && !is_mark("(", 1)) { // iota c, real x[i]
     ExprPtr out = make(Expr::call, peek().where);
     out->name = take();
     out->args.push_back(unary());
@@ -243,10 +291,12 @@ ExprPtr Parser::unary() {
   }
   return primary();
 }
+
 Token Parser::new_fold_name() {
   if (peek().kind != Token::name || !peek().field.empty()) expected("the name of a monoid after `fold`");
   return take();
 }
+
 ExprPtr Parser::fold(const Token& name, Where from) {
   ExprPtr out = make(Expr::fold, from);
   out->name = name;
@@ -255,6 +305,7 @@ ExprPtr Parser::fold(const Token& name, Where from) {
   out->where = joined(out->where, out->args[0]->where);
   return out;
 }
+
 std::vector<Dim> Parser::dims() {
   if (!is_mark("[")) expected("`[`");
   const Where open = take().where;
@@ -273,6 +324,7 @@ std::vector<Dim> Parser::dims() {
   close("]", open, "[");
   return out;
 }
+
 ExprPtr Parser::primary() {
   const Token t = peek();
   if (t.kind == Token::number) {
@@ -297,21 +349,24 @@ ExprPtr Parser::primary() {
   if (is_mark("{")) {
     const Where open = take().where;
     ExprPtr out = make(Expr::guard, open);
-    if ((is_word("always") || is_word("never")) && is_mark("}", 1)) out->name = take();
-    else out->args.push_back(expression());
+    if ((is_word("always") || is_word("never")) && is_mark("}", 1))
+      out->name = take();
+    else
+      out->args.push_back(expression());
     out->where = joined(open, peek().where);
     close("}", open, "{");
     return out;
   }
   if (t.kind != Token::name) expected("an expression");
   const bool plain = !t.quoted && !t.symbol;
-  if (plain && is_reserved(t.text) && !is_function(t.text) && !is_fold(t.text) && t.text != "true" && t.text != "false" &&
-      t.text != "inf" && t.text != "nan" && t.text != "MAX")
+  if (plain && is_reserved(t.text) && !is_function(t.text) && !is_fold(t.text) && t.text != "true" &&
+      t.text != "false" && t.text != "inf" && t.text != "nan" && t.text != "MAX")
     expected("an expression");
   take();
   ExprPtr out = make(Expr::word, t.where);
   out->name = t;
-  const bool touches = peek().where.line == t.where.line && peek().where.column == t.where.column + t.where.length;
+  const bool touches =
+      peek().where.line == t.where.line && peek().where.column == t.where.column + t.where.length;
   if (plain && is_mark("(") && (touches || is_function(t.text))) {
     out->kind = Expr::call;
     const Where open = take().where;
@@ -336,4 +391,4 @@ ExprPtr Parser::primary() {
   return out;
 }
 
-}  // namespace tang::text
+} // namespace tang::text

@@ -9,11 +9,15 @@ namespace tang::text {
 
 namespace {
 bool letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+
 bool digit(char c) { return c >= '0' && c <= '9'; }
-int hex(char c) { return digit(c) ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1; }
+
+int hex(char c) {
+  return digit(c) ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
 
 struct Scanner {
-  std::string_view s;  // one line
+  std::string_view s; // one line
   int line;
   const char* file;
   std::vector<Diagnostic>& problems;
@@ -21,27 +25,36 @@ struct Scanner {
   std::vector<Token> out = {};
 
   char peek(size_t k = 0) const { return at + k < s.size() ? s[at + k] : '\0'; }
+
   Where span(size_t from) const { return {file, line, int(from) + 1, int(at - from)}; }
+
   void fail(const char* code, size_t from, std::string headline, std::string fix) {
     problems.push_back({Diagnostic::error, code, span(from), std::move(headline), {}, std::move(fix)});
   }
+
   void run() {
     while (at < s.size() && s[at] != '#') {
       const char c = s[at];
-      if (c == ' ' || c == '\t' || c == '\r') ++at;
-      else if (letter(c) || c == '"' || c == '$') word();
-      else if (digit(c) || (c == '.' && digit(peek(1)))) number();
-      else mark();
+      if (c == ' ' || c == '\t' || c == '\r')
+        ++at;
+      else if (letter(c) || c == '"' || c == '$')
+        word();
+      else if (digit(c) || (c == '.' && digit(peek(1))))
+        number();
+      else
+        mark();
     }
     const size_t from = at;
     out.push_back({});
     out.back().where = span(from);
   }
+
   std::string identifier() {
     const size_t from = at;
     while (letter(peek()) || digit(peek())) ++at;
     return std::string(s.substr(from, at - from));
   }
+
   void word() {
     const size_t from = at;
     Token t;
@@ -49,7 +62,8 @@ struct Scanner {
     if (peek() == '$') {
       t.symbol = true;
       ++at;
-      if (!letter(peek()) && peek() != '"') return fail("T0001", from, "`$` without the name of a symbol", "write $name");
+      if (!letter(peek()) && peek() != '"')
+        return fail("T0001", from, "`$` without the name of a symbol", "write $name");
     }
     if (peek() == '"') {
       t.quoted = true;
@@ -64,6 +78,7 @@ struct Scanner {
     t.where = span(from);
     out.push_back(std::move(t));
   }
+
   bool quoted(std::string& text, size_t from) {
     for (++at; at < s.size() && s[at] != '"'; ++at) {
       if (s[at] != '\\') {
@@ -93,6 +108,7 @@ struct Scanner {
     fail("T0002", from, "an empty name", "put the name between the quotes");
     return false;
   }
+
   void number() {
     const size_t from = at;
     Token t;
@@ -116,7 +132,8 @@ struct Scanner {
         t.integral = false;
         for (++at; digit(peek()); ++at) {}
       }
-      if ((peek() == 'e' || peek() == 'E') && (digit(peek(1)) || ((peek(1) == '-' || peek(1) == '+') && digit(peek(2))))) {
+      if ((peek() == 'e' || peek() == 'E') &&
+          (digit(peek(1)) || ((peek(1) == '-' || peek(1) == '+') && digit(peek(2))))) {
         t.integral = false;
         for (at += 2; digit(peek()); ++at) {}
       }
@@ -137,6 +154,7 @@ struct Scanner {
     t.where = span(from);
     out.push_back(t);
   }
+
   void mark() {
     static constexpr const char* twos[] = {":=", "==", "!=", "<=", ">=", "<<", ">>", "->"};
     const size_t from = at;
@@ -158,7 +176,7 @@ struct Scanner {
     out.push_back(t);
   }
 };
-}  // namespace
+} // namespace
 
 bool is_identifier(std::string_view s) {
   if (s.empty() || !letter(s[0])) return false;
@@ -206,4 +224,4 @@ Lines tokenize(std::string_view text, const char* file, std::vector<Diagnostic>&
   return out;
 }
 
-}  // namespace tang::text
+} // namespace tang::text

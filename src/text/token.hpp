@@ -10,22 +10,25 @@ namespace tang::text {
 
 struct Token {
   enum Kind { name, number, mark, end } kind = end;
-  std::string text;      // of a name without quotes; of a mark as written
-  std::string field;     // name.field
-  bool quoted = false;   // "name": never a keyword, an axis or a symbol
-  bool symbol = false;   // $name: always a symbol
-  double real = 0;       // of a number
-  uint64_t whole = 0;    // the same when it is an integer
+
+  std::string text;    // of a name without quotes; of a mark as written
+  std::string field;   // name.field
+  bool quoted = false; // "name": never a keyword, an axis or a symbol
+  bool symbol = false; // $name: always a symbol
+  double real = 0;     // of a number
+  uint64_t whole = 0;  // the same when it is an integer
   bool integral = false;
-  char suffix = 0;       // 'i' index, 'u' bits
+  char suffix = 0; // 'i' index, 'u' bits
   Where where;
 };
+
 struct Line {
-  std::vector<Token> tokens;  // the last one is `end`
+  std::vector<Token> tokens; // the last one is `end`
   int indent = 0;
-  bool broken = false;  // something on it is no token, and was reported
+  bool broken = false; // something on it is no token, and was reported
 };
-using Lines = std::vector<Line>;  // without empty ones
+
+using Lines = std::vector<Line>; // without empty ones
 
 inline constexpr size_t most_bytes = size_t(16) << 20;
 inline constexpr size_t most_lines = 20000;
@@ -37,4 +40,4 @@ const char* kept_name(const std::string& file_name);
 
 bool is_identifier(std::string_view s);
 
-}  // namespace tang::text
+} // namespace tang::text
