@@ -109,11 +109,6 @@ Affine offset(const Unit& u, const Ref& r) {
   for (size_t d = 0; d < r.index.size(); ++d) out = out + m.strides[d] * r.index[d].affine;
   return out;
 }
-int64_t coefficient(const Affine& a, Var v) {
-  for (auto& [x, k] : a.terms)
-    if (x == v) return k;
-  return 0;
-}
 Affine without(Affine a, Var v) {
   for (size_t i = 0; i < a.terms.size(); ++i)
     if (a.terms[i].first == v) {

@@ -75,7 +75,6 @@ bool has_vector_access(const Unit& u, Format f);  // whether the two above exist
 
 // The element that a ref names, as an affine offset (its gathered part left out).
 Affine offset(const Unit& u, const Ref& r);
-int64_t coefficient(const Affine& a, Var v);
 Affine without(Affine a, Var v);
 bool pure(const Ref& r);  // no gathered coordinate, nothing checked
 bool pure(const kernel::Bounds& b);
