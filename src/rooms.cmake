@@ -9,7 +9,7 @@ tang_room(ir       USES expr)          # extents, views, domains, monoids, nodes
 tang_room(text     USES ir)            # the `.tang` notation: parse, print, diagnose
 tang_room(eval     USES ir LIBS Threads::Threads)  # the f64 oracle; the same walk with emulated formats
 target_compile_options(eval PRIVATE -O3)  # it walks every term of every graph that is verified
-tang_room(rewrite  USES ir NO_UNITY)  # one file a rule, each with its law; the driver; the trace
+tang_room(rewrite  USES ir)            # one file a rule, each with its law; the driver; the trace
 tang_room(schedule USES ir target)     # schedules as plain data; legality; the automatic rules
 tang_room(plan     USES schedule)      # groups, roles, flush, placement, buffers, donation
 tang_room(models   FOLDER models USES eval)  # builders: clients of tang.hpp only

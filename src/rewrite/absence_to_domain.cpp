@@ -14,7 +14,7 @@ bool has_site(const Graph& g) {
   return false;
 }
 
-Result<Rewritten> apply(const Graph& g) {
+Result<Rewritten> apply_absence_to_domain(const Graph& g) {
   if (!has_site(g)) return Refusal{"no body has a guard"};
   Changed c = change_each(g, [&](Edit& e, NodeId id, Comp& n) -> std::optional<std::string> {
     if (!tighten(e.to, n)) return {};
@@ -24,7 +24,7 @@ Result<Rewritten> apply(const Graph& g) {
   return Rewritten{std::move(c.graph), std::move(c.what)};
 }
 
-Graph witness() {
+Graph absence_to_domain_witness() {
   // A builder moves bounds by itself, so the witness undoes it: the domain stands in the body.
   ir::Builder b;
   auto x = b.input("x", {5, 5});
@@ -49,8 +49,8 @@ Rule absence_to_domain() {
   return {"absence_to_domain",
           {"a term absent where a bound fails is no term there: the bound joins the domain",
            "absence_to_domain", Law::exact},
-          apply,
-          witness};
+          apply_absence_to_domain,
+          absence_to_domain_witness};
 }
 
 } // namespace tang::rewrite

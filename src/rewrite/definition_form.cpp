@@ -189,7 +189,7 @@ Result<Rewritten> formed(const Graph& g, const std::function<bool(NodeId)>& want
   return Rewritten{e.finish(), what};
 }
 
-Graph witness() {
+Graph definition_form_witness() {
   ir::Builder b;
   auto s = b.input("s", {4, 6}), v = b.input("v", {6, 3});
   auto [i, j, c] = ir::axes<"i j c">();
@@ -215,7 +215,7 @@ Rule definition_form_rule() {
            "component",
            "definition_form", Law::algebraic},
           [](const Graph& g) { return formed(g, [](NodeId) { return true; }); },
-          witness,
+          definition_form_witness,
           true};
 }
 

@@ -20,7 +20,7 @@ std::optional<Port> copied(const Graph& g, Port p) {
   return a.from;
 }
 
-Result<Rewritten> apply(const Graph& g) {
+Result<Rewritten> apply_drop_copies(const Graph& g) {
   std::set<Port> taken;
   for (auto& o : g.outputs) taken.insert(o.port);
   std::vector<std::string> what;
@@ -36,7 +36,7 @@ Result<Rewritten> apply(const Graph& g) {
   return Rewritten{std::move(out), what};
 }
 
-Graph witness() {
+Graph drop_copies_witness() {
   ir::Builder b;
   auto x = b.input("x", {4, 5});
   auto [i, j] = ir::axes<"i j">();
@@ -48,8 +48,8 @@ Graph witness() {
 Rule drop_copies() {
   return {"drop_copies",
           {"a map that reads one port at its own point is that port", "view_compose_id", Law::exact},
-          apply,
-          witness};
+          apply_drop_copies,
+          drop_copies_witness};
 }
 
 } // namespace tang::rewrite

@@ -32,7 +32,7 @@ std::optional<Id> dropped(Pool& p, const Comp& n, Id root) {
   return {};
 }
 
-Result<Rewritten> apply(const Graph& g) {
+Result<Rewritten> apply_drop_guard(const Graph& g) {
   bool any = false;
   for (NodeId id = 0; id < g.nodes.size() && !any; ++id)
     if (auto* c = g[id].comp(); c && !c->guards.empty())
@@ -54,7 +54,7 @@ Result<Rewritten> apply(const Graph& g) {
   return Rewritten{std::move(c.graph), std::move(c.what)};
 }
 
-Graph witness() {
+Graph drop_guard_witness() {
   ir::Builder b;
   auto x = b.input("x", {4});
   auto j = ir::axis("j", ir::Extent(5));
@@ -69,8 +69,8 @@ Rule drop_guard() {
           {"an outer guard may go where every inner read misses whenever it fails and the body of the pads "
            "is the outer pad",
            "fusion_drop_guard", Law::exact},
-          apply,
-          witness};
+          apply_drop_guard,
+          drop_guard_witness};
 }
 
 } // namespace tang::rewrite

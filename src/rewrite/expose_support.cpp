@@ -9,7 +9,7 @@
 namespace tang::rewrite {
 
 namespace {
-Result<Rewritten> apply(const Graph& g) {
+Result<Rewritten> apply_expose_support(const Graph& g) {
   Edit e(g);
   Pool& p = e.to.pool;
   std::map<NodeId, NodeId> alive_map; // new map with a predicate -> the bool map beside it
@@ -88,7 +88,7 @@ Result<Rewritten> apply(const Graph& g) {
   return Rewritten{e.finish(), what};
 }
 
-Graph witness() {
+Graph expose_support_witness() {
   ir::Builder b;
   auto x = b.input("x", {4, 4});
   auto at = b.input("at", {4}, ir::Format::i32);
@@ -101,7 +101,7 @@ Graph witness() {
 } // namespace
 
 Graph expose_support(const Graph& g) {
-  auto r = apply(g);
+  auto r = apply_expose_support(g);
   return r ? std::move(r->graph) : g;
 }
 
@@ -109,8 +109,8 @@ Rule expose_support_rule() {
   return {"expose_support",
           {"a read of a stored map that repeats the map's support never sees the fill",
            "expose_support_sound", Law::exact},
-          apply,
-          witness,
+          apply_expose_support,
+          expose_support_witness,
           true};
 }
 

@@ -48,7 +48,7 @@ struct Factorer {
   }
 };
 
-Result<Rewritten> apply(const Graph& g) {
+Result<Rewritten> apply_factor(const Graph& g) {
   // A factor that is only read once in the body cannot be common: a body without a repeated factor is
   // skipped.
   std::vector<char> site(g.nodes.size(), 0);
@@ -78,7 +78,7 @@ Result<Rewritten> apply(const Graph& g) {
   return Rewritten{std::move(c.graph), std::move(c.what)};
 }
 
-Graph witness() {
+Graph factor_witness() {
   ir::Builder b;
   auto x = b.input("x", {4, 5}), y = b.input("y", {4, 5}), w = b.input("w", {5});
   auto [i, j] = ir::axes<"i j">();
@@ -88,7 +88,7 @@ Graph witness() {
 } // namespace
 
 Rule factor() {
-  return {"factor", {"a b + a c = a (b + c)", "factor_common", Law::algebraic}, apply, witness};
+  return {"factor", {"a b + a c = a (b + c)", "factor_common", Law::algebraic}, apply_factor, factor_witness};
 }
 
 } // namespace tang::rewrite

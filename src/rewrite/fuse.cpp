@@ -105,7 +105,7 @@ struct Policy {
   }
 };
 
-Result<Rewritten> apply(const Graph& g, FusionSteps* record) {
+Result<Rewritten> apply_fuse(const Graph& g, FusionSteps* record) {
   Edit e(g);
   Policy policy(e);
   std::vector<std::string> what;
@@ -150,7 +150,7 @@ Result<Rewritten> apply(const Graph& g, FusionSteps* record) {
   return Rewritten{e.finish(), what};
 }
 
-Graph witness() {
+Graph fuse_witness() {
   ir::Builder b;
   auto x = b.input("x", {6, 5}), w = b.input("w", {5, 4}), s = b.input("s", {6});
   auto [i, k, n] = ir::axes<"i k n">();
@@ -166,8 +166,8 @@ Rule fuse(FusionSteps* record) {
           {"a map is a pure function of its reads: reading it is its body with the views composed, absent "
            "outside its domain",
            "fusion_guarded", Law::exact},
-          [record](const Graph& g) { return apply(g, record); },
-          witness};
+          [record](const Graph& g) { return apply_fuse(g, record); },
+          fuse_witness};
 }
 
 } // namespace tang::rewrite

@@ -73,7 +73,7 @@ bool change(Graph& g, Comp& n) {
   return fired;
 }
 
-Result<Rewritten> apply(const Graph& g) {
+Result<Rewritten> apply_guard_to_absence(const Graph& g) {
   bool any = false;
   for (NodeId id = 0; id < g.nodes.size() && !any; ++id)
     if (auto* c = g[id].comp(); c && c->monoid)
@@ -87,7 +87,7 @@ Result<Rewritten> apply(const Graph& g) {
   return Rewritten{std::move(c.graph), std::move(c.what)};
 }
 
-Graph witness() {
+Graph guard_to_absence_witness() {
   ir::Builder b;
   auto x = b.input("x", {5}), w = b.input("w", {3});
   auto i = ir::axis("i", ir::Extent(5)), r = ir::axis("r", ir::Extent(3));
@@ -101,8 +101,8 @@ Rule guard_to_absence() {
           {"combine(identity, term at the pads) = identity for every component: outside the guard there is "
            "no term",
            "guard_to_absence", Law::exact},
-          apply,
-          witness};
+          apply_guard_to_absence,
+          guard_to_absence_witness};
 }
 
 } // namespace tang::rewrite

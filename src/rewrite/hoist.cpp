@@ -102,7 +102,7 @@ bool has_site(const Graph& g, const Comp& n) {
   return false;
 }
 
-Result<Rewritten> apply(const Graph& g) {
+Result<Rewritten> apply_hoist(const Graph& g) {
   const auto live = alive(g);
   std::vector<char> site(g.nodes.size(), 0);
   bool any = false;
@@ -165,7 +165,7 @@ Result<Rewritten> apply(const Graph& g) {
   return Rewritten{e.finish(), what};
 }
 
-Graph witness() {
+Graph hoist_witness() {
   ir::Builder b;
   auto s = b.input("s", {5, 4}), v = b.input("v", {4, 3});
   auto [i, j, c] = ir::axes<"i j c">();
@@ -181,8 +181,8 @@ Rule hoist() {
           {"sum e_j / l v_j = ratio(sum e_j v_j, l) where l = sum e_j of the same positive terms; sum f g_j "
            "= f sum g_j where the sum is not empty",
            "hoist_ratio", Law::algebraic},
-          apply,
-          witness};
+          apply_hoist,
+          hoist_witness};
 }
 
 } // namespace tang::rewrite

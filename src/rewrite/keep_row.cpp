@@ -111,7 +111,7 @@ std::optional<std::string> change(Edit& e, NodeId id, Comp& n) {
   return e.from.label({id, 0});
 }
 
-Result<Rewritten> apply(const Graph& g) {
+Result<Rewritten> apply_keep_row(const Graph& g) {
   bool any = false;
   for (NodeId id = 0; id < g.nodes.size() && !any; ++id)
     if (auto* c = g[id].comp(); c && c->monoid)
@@ -124,7 +124,7 @@ Result<Rewritten> apply(const Graph& g) {
   return Rewritten{std::move(c.graph), std::move(c.what)};
 }
 
-Graph witness() {
+Graph keep_row_witness() {
   ir::Builder b;
   auto s = b.input("s", {5, 4}), u = b.input("u", {5, 3});
   auto [i, j, c] = ir::axes<"i j c">();
@@ -138,8 +138,8 @@ Rule keep_row() {
   return {
       "keep_row",
       {"exp2(A - m - log2 l) = exp2(A - r), r = m + log2 l kept for each row", "keep_row", Law::algebraic},
-      apply,
-      witness};
+      apply_keep_row,
+      keep_row_witness};
 }
 
 } // namespace tang::rewrite

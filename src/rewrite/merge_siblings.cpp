@@ -55,7 +55,7 @@ std::optional<Comp> merged(Graph& g, const Comp& a, const Comp& b) {
   return out;
 }
 
-Result<Rewritten> apply(const Graph& g) {
+Result<Rewritten> apply_merge_siblings(const Graph& g) {
   const auto live = alive(g);
   std::vector<std::vector<int64_t>> readers(g.nodes.size()); // nodes, and outputs as negative numbers
   for (NodeId id = 0; id < g.nodes.size(); ++id)
@@ -129,7 +129,7 @@ Result<Rewritten> apply(const Graph& g) {
   return Rewritten{e.finish(), what};
 }
 
-Graph witness() {
+Graph merge_siblings_witness() {
   ir::Builder b;
   auto x = b.input("x", {3, 4}), wg = b.input("gate", {4, 5}), wu = b.input("up", {4, 5});
   auto [t, k, f] = ir::axes<"t k f">();
@@ -142,8 +142,8 @@ Rule merge_siblings() {
   return {
       "merge_siblings",
       {"two folds of one space are one fold under the product monoid", "merge_siblings_sound", Law::exact},
-      apply,
-      witness};
+      apply_merge_siblings,
+      merge_siblings_witness};
 }
 
 } // namespace tang::rewrite

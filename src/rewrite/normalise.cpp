@@ -184,7 +184,7 @@ bool has_site(const Pool& p, const Comp& n) {
   return false;
 }
 
-Result<Rewritten> apply(const Graph& g) {
+Result<Rewritten> apply_normalise(const Graph& g) {
   bool any = false;
   for (NodeId id = 0; id < g.nodes.size() && !any; ++id)
     if (auto* c = g[id].comp()) any = has_site(g.pool, *c);
@@ -204,7 +204,7 @@ Result<Rewritten> apply(const Graph& g) {
   return Rewritten{std::move(c.graph), std::move(c.what)};
 }
 
-Graph witness() {
+Graph normalise_witness() {
   ir::Builder b;
   auto s = b.input("s", {5, 4}), u = b.input("u", {5, 3});
   auto [i, j, c] = ir::axes<"i j c">();
@@ -220,8 +220,8 @@ Rule normalise() {
           {"exp2(A) / l = exp2(A - log2 l) where exp2(A) is a live term of l = sum exp2(A) and, for ratio, "
            "some term is above 0",
            "normalise_sound", Law::algebraic},
-          apply,
-          witness};
+          apply_normalise,
+          normalise_witness};
 }
 
 } // namespace tang::rewrite

@@ -110,7 +110,7 @@ bool change(Graph& g, Comp& n) {
   return fired;
 }
 
-Result<Rewritten> apply(const Graph& g) {
+Result<Rewritten> apply_one_term_splice(const Graph& g) {
   const auto live = alive(g);
   std::vector<char> one(g.nodes.size(), 0);
   bool any = false;
@@ -129,7 +129,7 @@ Result<Rewritten> apply(const Graph& g) {
   return Rewritten{std::move(c.graph), std::move(c.what)};
 }
 
-Graph witness() {
+Graph one_term_splice_witness() {
   ir::Builder b;
   auto x = b.input("x", {5, 4}), w = b.input("w", {4, 3});
   auto [i, j, c] = ir::axes<"i j c">();
@@ -146,8 +146,8 @@ Rule one_term_splice() {
           {"where all reads that are 0 outside D are 0 the term is the identity: D joins the domain and the "
            "folds of one term are spliced",
            "one_term_splice", Law::exact},
-          apply,
-          witness};
+          apply_one_term_splice,
+          one_term_splice_witness};
 }
 
 } // namespace tang::rewrite

@@ -185,7 +185,7 @@ bool change(Graph& g, const std::set<NodeId>& outputs, Comp& n) {
   return fired;
 }
 
-Result<Rewritten> apply(const Graph& g) {
+Result<Rewritten> apply_reshape(const Graph& g) {
   bool any = false;
   for (NodeId id = 0; id < g.nodes.size() && !any; ++id) {
     const Comp* c = g[id].comp();
@@ -210,7 +210,7 @@ Result<Rewritten> apply(const Graph& g) {
   return Rewritten{std::move(c.graph), std::move(c.what)};
 }
 
-Graph witness() {
+Graph reshape_witness() {
   ir::Builder b;
   auto x = b.input("x", {3, 2, 4}), w = b.input("w", {8, 5}), y = b.input("y", {8});
   auto [i, k, n, h, d] = ir::axes<"i k n h d">();
@@ -227,8 +227,8 @@ Rule reshape() {
   return {"reshape",
           {"index arithmetic of axes is a view: k = c (k / c) + k % c, and a mixed radix has one solution",
            "view_compose_assoc", Law::exact},
-          apply,
-          witness};
+          apply_reshape,
+          reshape_witness};
 }
 
 } // namespace tang::rewrite

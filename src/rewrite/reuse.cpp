@@ -84,7 +84,7 @@ bool is_candidate(Graph& g, NodeId id) {
   return ops > 0;
 }
 
-Result<Rewritten> apply(const Graph& g) {
+Result<Rewritten> apply_reuse(const Graph& g) {
   std::set<NodeId> outputs;
   for (auto& o : g.outputs)
     if (g[o.port.node].comp() && g[o.port.node].comp()->is_map()) outputs.insert(o.port.node);
@@ -113,7 +113,7 @@ Result<Rewritten> apply(const Graph& g) {
   return Rewritten{std::move(c.graph), std::move(c.what)};
 }
 
-Graph witness() {
+Graph reuse_witness() {
   ir::Builder b;
   auto x = b.input("x", {4, 5}), y = b.input("y", {4, 5});
   auto [i, j] = ir::axes<"i j">();
@@ -128,8 +128,8 @@ Rule reuse() {
   return {"reuse",
           {"a subterm that equals an output's body, or a product that contains it, reads the output",
            "reuse_sound", Law::algebraic},
-          apply,
-          witness};
+          apply_reuse,
+          reuse_witness};
 }
 
 } // namespace tang::rewrite

@@ -75,7 +75,7 @@ Result<Rewritten> split_fold_in(const Graph& g, NodeId id, int fold_axis, int64_
 }
 
 namespace {
-Graph witness() {
+Graph split_fold_witness() {
   ir::Builder b;
   auto x = b.input("x", {3, 7}), w = b.input("w", {7, 2});
   auto [i, k, n] = ir::axes<"i k n">();
@@ -94,7 +94,7 @@ Rule split_fold_rule() {
           {"an associative fold is the fold of the folds of its blocks; the tail is in the domain",
            "split_ragged", Law::algebraic},
           apply,
-          witness,
+          split_fold_witness,
           true};
 }
 

@@ -395,7 +395,7 @@ Result<Rewritten> attempt(const Graph& g, const std::vector<Family>& families) {
   return Rewritten{e.finish(), what};
 }
 
-Result<Rewritten> apply(const Graph& g) {
+Result<Rewritten> apply_stabilize_softmax(const Graph& g) {
   auto families = candidates(g);
   std::string why = "no sum reads a max over its own terms";
   while (!families.empty()) {
@@ -406,7 +406,7 @@ Result<Rewritten> apply(const Graph& g) {
   return Refusal{why};
 }
 
-Graph witness() {
+Graph stabilize_softmax_witness() {
   ir::Builder b;
   auto q = b.input("q", {5, 3}), k = b.input("k", {6, 3}), v = b.input("v", {6, 2});
   auto [i, j, x, c] = ir::axes<"i j x c">();
@@ -423,8 +423,8 @@ Rule stabilize_softmax() {
           {"max s and sums of exp2(k (s - max s)) f over one domain are one fold of (m, l): l is rescaled by "
            "exp2(k (m - m')) when m moves",
            "absorbing_chunked", Law::algebraic},
-          apply,
-          witness};
+          apply_stabilize_softmax,
+          stabilize_softmax_witness};
 }
 
 } // namespace tang::rewrite

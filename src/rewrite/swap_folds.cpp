@@ -128,7 +128,7 @@ std::optional<Swapped> swapped(Edit& e, const Comp& n, int arg, bool inner_dies)
   return out;
 }
 
-Result<Rewritten> apply(const Graph& g) {
+Result<Rewritten> apply_swap_folds(const Graph& g) {
   const auto live = alive(g);
   std::vector<int> readers(g.nodes.size(), 0);
   for (auto& o : g.outputs) ++readers[o.port.node];
@@ -173,7 +173,7 @@ Result<Rewritten> apply(const Graph& g) {
   return Rewritten{e.finish(), what};
 }
 
-Graph witness() {
+Graph swap_folds_witness() {
   ir::Builder b;
   auto q = b.input("q", {16, 3}), k = b.input("k", {16, 3}), v = b.input("v", {16, 2});
   auto [i, j, d, c] = ir::axes<"i j d c">();
@@ -186,8 +186,8 @@ Rule swap_folds() {
   return {
       "swap_folds_and_factor",
       {"sum_j (sum_d f_d h_jd) v_j = sum_d f_d (sum_j h_jd v_j)", "swap_folds_and_factor", Law::algebraic},
-      apply,
-      witness};
+      apply_swap_folds,
+      swap_folds_witness};
 }
 
 } // namespace tang::rewrite
