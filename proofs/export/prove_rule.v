@@ -48,13 +48,23 @@ Ltac reduce_all :=
 Ltac logs := repeat first
   [ rewrite log2_exp2 | rewrite exp2_log2 by lra | rewrite log2_1
   | rewrite log2_mult by (first [assumption | lra | apply exp2_pos]) ].
+Lemma exp2_double a : exp2 (2 * a) = exp2 a * exp2 a.
+Proof. replace (2 * a) with (a + a) by ring. apply exp2_plus. Qed.
+Lemma Int_part_whole n : Int_part (IZR n) = n.
+Proof.
+  unfold Int_part. rewrite <- (tech_up (IZR n) (n + 1)); [ring| |]; rewrite plus_IZR; lra.
+Qed.
+(* What the common tactics leave: powers written out, whole numbers, quotients of literals. *)
+Ltac numbers := rewrite ?exp2_double, ?Int_part_whole; numerals; first [ reflexivity | lra | solve [field; nonzero] | solve [positives; field; nonzero] ].
 Ltac peel := repeat match goal with |- Some _ = Some _ => f_equal | |- Fin _ = Fin _ => f_equal end.
 Ltac close_rule := first
   [ reflexivity
   | left; reflexivity
-  | right; first [ reflexivity | solve [tidy; peel; (real_equal || (logs; real_equal) || (f_equal; real_equal))] ]
-  | solve [tidy; peel; (real_equal || (logs; real_equal) || (f_equal; real_equal))]
-  | exfalso; first [ lra | match goal with H : ?x <> ?y |- _ => apply H; lra end | solve [zeros; lra] | nra ] ].
+  | right; first [ reflexivity | solve [tidy; peel; (real_equal || (logs; real_equal) || (f_equal; real_equal) || numbers)] ]
+  | solve [tidy; peel; (real_equal || (logs; real_equal) || (f_equal; real_equal) || numbers)]
+  | exfalso; first [ lra
+      | match goal with H : ~ 0 < / ?x |- _ => apply H, Rinv_0_lt_compat; lra end
+      | match goal with H : ?x <> ?y |- _ => apply H; lra end | solve [zeros; lra] | nra ] ].
 Ltac prove_rule := first
   [ solve [ match goal with |- rule_ok ?r => unfold rule_ok, r end; cbn [vars strength premises left_side right_side];
       repeat (cbn [for_vars]; intro_var); cbn [for_vars given map]; cbv beta; reduce_all;

@@ -100,7 +100,9 @@ private:
       if (positive(p_, other)) return constant(u);
       return poly_of(power(p_.make(Op::mul, {p_.literal(u), other}), 1), 1); // its sign is unknown: opaque
     }
-    if (a.size() * b.size() > most_terms)
+    // x (y + z) = x y + x z fails for an infinite x: inf (2 - 1) is no NaN.
+    const bool distributes = (a.size() == 1 || numbers(b)) && (b.size() == 1 || numbers(a));
+    if (a.size() * b.size() > most_terms || !distributes)
       return poly_of(power(p_.make(Op::mul, {build(a, type), build(b, type)}), 1), 1);
     Poly out = constant(0);
     for (auto& [m, c] : a)
@@ -108,6 +110,13 @@ private:
     return out;
   }
 
+  // No factor is infinite where the leaves are numbers (1/0 is no number either, see docs/proofs.md).
+  bool numbers(const Poly& a) const {
+    for (auto& [m, c] : a)
+      for (auto& [atom, k] : m)
+        if (k > 0 && !never_infinite(p_, atom)) return false;
+    return true;
+  }
   // One product of two monomials; exp2 a * exp2 b = exp2 (a + b).
   Poly joined(const Product& m, const Product& n, double scale, Type type) {
     Product q = m;
@@ -317,6 +326,18 @@ private:
 
 } // namespace
 
+bool never_infinite(const Pool& p, Id id) {
+  std::unordered_map<Id, bool> never;
+  for (Id x : schedule(p, {id})) {
+    const Term& t = p[x];
+    bool ok = t.op != Op::log2 && !(t.op == Op::literal && t.type == Type::real && std::isinf(t.r));
+    const int from = t.op == Op::select || t.op == Op::only ? 1 : 0, to = t.op == Op::ratio ? 1 : t.arity();
+    if (t.type == Type::real && t.op != Op::recip && t.op != Op::to_real)
+      for (int k = from; k < to; ++k) ok = ok && never.at(t.args[size_t(k)]);
+    never[x] = ok;
+  }
+  return never.at(id);
+}
 Id simplify(Pool& p, Id id, const Facts& facts, bool exact) { return Simplifier(p, facts, exact)(id); }
 
 bool positive(const Pool& p, Id id) {

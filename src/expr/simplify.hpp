@@ -23,6 +23,9 @@ bool positive(const Pool& p, Id id);
 // A number (neither inf nor NaN) whenever its leaves are numbers?
 bool finite(const Pool& p, Id id);
 
+// A number or NaN, never an infinity, whenever its leaves are numbers?
+bool never_infinite(const Pool& p, Id id);
+
 // The factors of a product as written, and their product (1 for none).
 std::vector<Id> factors(const Pool& p, Id id);
 Id product(Pool& p, const std::vector<Id>& factors);
