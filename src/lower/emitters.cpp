@@ -86,17 +86,25 @@ void globals_first(kernel::Kernel& k) {
         sorted.push_back(k.memories[m]);
       }
   k.memories = std::move(sorted);
-  auto ref = [&](Ref& r) { if (r.memory >= 0) r.memory = now[size_t(r.memory)]; };
-  auto refs = [&](std::vector<Ref>& v) { for (auto& r : v) ref(r); };
+  std::vector<char> is_read(k.memories.size(), 0);
+  auto ref = [&](Ref& r, bool read) {
+    if (r.memory < 0) return;
+    r.memory = now[size_t(r.memory)];
+    is_read[size_t(r.memory)] |= read;
+  };
+  auto refs = [&](std::vector<Ref>& v, bool read) { for (auto& r : v) ref(r, read); };
   std::function<void(kernel::Block&)> walk = [&](kernel::Block& b) {
     for (auto& s : b)
-      std::visit(Match{[&](Apply& x) { refs(x.dst); refs(x.body.refs); }, [&](Fold& x) { refs(x.dst); refs(x.body.refs); },
-                       [&](kernel::Contract& x) { ref(x.dst); ref(x.a); ref(x.b); }, [&](kernel::Let& x) { ref(x.ref); },
+      std::visit(Match{[&](Apply& x) { refs(x.dst, false); refs(x.body.refs, true); }, [&](Fold& x) { refs(x.dst, x.accumulate); refs(x.body.refs, true); },
+                       [&](kernel::Contract& x) { ref(x.dst, x.accumulate); ref(x.a, true); ref(x.b, true); }, [&](kernel::Let& x) { ref(x.ref, true); },
                        [&](kernel::Loop& x) { walk(x.body); }, [&](kernel::If& x) { walk(x.then); },
                        [&](kernel::Pipeline& x) { walk(x.operands); walk(x.body); }, [](kernel::Barrier&) {}},
                  s.node);
   };
   walk(k.body);
+  for (size_t m = 0; m < k.memories.size(); ++m)
+    if (k.memories[m].home == kernel::Home::global && k.memories[m].access == kernel::Access::read_write && !is_read[m])
+      k.memories[m].access = kernel::Access::write;
 }
 
 // ---- state --------------------------------------------------------------------------------------------------------
