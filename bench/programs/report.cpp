@@ -84,14 +84,15 @@ std::string to_json(const Bench& b) {
 }
 
 int report(const std::string& prefix, const std::vector<std::string>& parts) {
-  ordered_json head, rows = ordered_json::array(), torch;
+  ordered_json head, rows = ordered_json::array(), torch = nullptr;
   std::string cores, loads;
   for (auto& file : parts) {
     std::ifstream in(file);
     ordered_json part = ordered_json::parse(in, nullptr, false);
     if (part.is_discarded() || part.value("schema", "") != "tang.bench/1") throw Error({}, file + " is no result of bench_programs or torch_peers.py", {}, "make it again");
     if (part.contains("torch")) {
-      torch = part;
+      if (torch.is_null()) torch = part;
+      else if (!part["rows"].empty()) torch["rows"].insert(torch["rows"].end(), part["rows"].begin(), part["rows"].end());
       continue;
     }
     if (head.is_null())
@@ -108,14 +109,14 @@ int report(const std::string& prefix, const std::vector<std::string>& parts) {
     }
   }
   for (auto& r : rows)
-    if (torch.contains("rows"))
+    if (torch.is_object())
       for (auto& t : torch["rows"])
         if (r["section"] == "attention" && t["name"] == r["name"] && t["threads"] == r["threads"]) {
           r["torch_median_ns"] = t["median_ns"];
           r["times_torch"] = double(t["median_ns"]) / double(r["ns"]["median"]);
           if (double(r["times_torch"]) < 1) r["met"] = false;
         }
-  head["load_average"] = loads, head["openblas_cores"] = cores, head["torch"] = torch.contains("torch") ? torch["torch"] : ordered_json("not present");
+  head["load_average"] = loads, head["openblas_cores"] = cores, head["torch"] = torch.is_object() ? torch["torch"] : ordered_json("not present");
   int missed = 0;
   for (auto& r : rows) missed += !met(r);
   std::string md = "# Speed on a CPU\n\n`make bench` reprints this page. Every program is derived from its textbook form; the peer runs in the same process, in turns.\n"
