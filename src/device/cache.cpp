@@ -20,12 +20,14 @@ namespace tang::device {
 
 namespace {
 constexpr char magic[] = "tang-1\n";
-constexpr size_t trailer = sizeof magic - 1 + 16 + 32 + 32;  // magic, length, checksum, key
+constexpr size_t trailer = sizeof magic - 1 + 16 + 32 + 32; // magic, length, checksum, key
+
 std::string trailer_of(const std::string& key, const std::string& bytes) {
   char length[24];
   std::snprintf(length, sizeof length, "%016zx", bytes.size());
   return magic + std::string(length) + digest(bytes) + key;
 }
+
 // Files that a killed process left behind, once they are an hour old.
 void sweep(const std::string& folder) {
   DIR* d = opendir(folder.c_str());
@@ -38,7 +40,7 @@ void sweep(const std::string& folder) {
   }
   closedir(d);
 }
-}  // namespace
+} // namespace
 
 std::string digest(const std::string& bytes) {
   const XXH128_hash_t h = XXH3_128bits(bytes.data(), bytes.size());
@@ -46,6 +48,7 @@ std::string digest(const std::string& bytes) {
   std::snprintf(s, sizeof s, "%016llx%016llx", (unsigned long long)h.high64, (unsigned long long)h.low64);
   return s;
 }
+
 std::optional<std::string> read_file(const std::string& path) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
   if (fd < 0) return std::nullopt;
@@ -62,6 +65,7 @@ std::optional<std::string> read_file(const std::string& path) {
   close(fd);
   return ok ? std::optional(std::move(out)) : std::nullopt;
 }
+
 bool write_file(const std::string& path, const std::string& bytes, bool synced) {
   const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (fd < 0) return false;
@@ -84,7 +88,8 @@ Cache::Cache(std::string folder) : folder_(std::move(folder)) {
     if (at == folder_.size() || folder_[at] == '/') mkdir(folder_.substr(0, at).c_str(), 0700);
   struct stat s;
   auto refuse = [&](const std::string& why) {
-    throw Error({}, "the kernel cache cannot use `" + folder_ + "`", {{why, {}}}, "name a folder that only you can write to");
+    throw Error({}, "the kernel cache cannot use `" + folder_ + "`", {{why, {}}},
+                "name a folder that only you can write to");
   };
   if (lstat(folder_.c_str(), &s)) refuse(std::strerror(errno));
   if (!S_ISDIR(s.st_mode)) refuse("it is not a folder");
@@ -92,6 +97,7 @@ Cache::Cache(std::string folder) : folder_(std::move(folder)) {
   if (s.st_mode & 022) refuse("others may write to it");
   sweep(folder_);
 }
+
 std::optional<std::string> Cache::find(const std::string& key) const {
   auto file = read_file(path(key));
   if (!file || file->size() < trailer) return std::nullopt;
@@ -100,10 +106,11 @@ std::optional<std::string> Cache::find(const std::string& key) const {
   if (tail != trailer_of(key, *file)) return std::nullopt;
   return file;
 }
+
 bool Cache::store(const std::string& key, const std::string& bytes) const {
   static std::atomic<unsigned> counter{0};
   const std::string tmp = folder_ + "/tmp." + std::to_string(getpid()) + "." + std::to_string(counter++);
-  unlink(tmp.c_str());  // of a dead process that had our number
+  unlink(tmp.c_str()); // of a dead process that had our number
   if (!write_file(tmp, bytes + trailer_of(key, bytes), true)) return false;
   if (rename(tmp.c_str(), path(key).c_str())) {
     unlink(tmp.c_str());
@@ -117,4 +124,4 @@ bool Cache::store(const std::string& key, const std::string& bytes) const {
   return true;
 }
 
-}  // namespace tang::device
+} // namespace tang::device

@@ -1,4 +1,5 @@
-// Compiled libraries on disk, found by the hash of what they were made from. Safe under many processes and kill -9.
+// Compiled libraries on disk, found by the hash of what they were made from. Safe under many processes and
+// kill -9.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -7,19 +8,21 @@
 
 namespace tang::device {
 
-std::string digest(const std::string& bytes);  // xxh128, 32 hexadecimal digits
+std::string digest(const std::string& bytes); // xxh128, 32 hexadecimal digits
 
-// One file an entry: the bytes, then their length, checksum and key. An entry is written beside and renamed into place,
-// so it is whole or absent; one whose checksum is wrong is a miss and is replaced.
+// One file an entry: the bytes, then their length, checksum and key. An entry is written beside and renamed
+// into place, so it is whole or absent; one whose checksum is wrong is a miss and is replaced.
 class Cache {
- public:
-  // Makes the folder (0700) when missing. Throws Error when it is not a folder, not ours, or others may write to it.
+public:
+  // Makes the folder (0700) when missing. Throws Error when it is not a folder, not ours, or others may write
+  // to it.
   explicit Cache(std::string folder);
   std::optional<std::string> find(const std::string& key) const;
-  bool store(const std::string& key, const std::string& bytes) const;  // false: the disk said no; never fatal
+  bool store(const std::string& key, const std::string& bytes) const; // false: the disk said no; never fatal
+
   std::string path(const std::string& key) const { return folder_ + "/" + key + ".tang"; }
 
- private:
+private:
   std::string folder_;
 };
 
@@ -27,4 +30,4 @@ class Cache {
 std::optional<std::string> read_file(const std::string& path);
 bool write_file(const std::string& path, const std::string& bytes, bool synced);
 
-}  // namespace tang::device
+} // namespace tang::device

@@ -22,13 +22,17 @@ std::string cpu_identity() {
       if (!line.compare(0, std::strlen(field), field)) out += line + "\n";
   return out;
 }
-bool has_flag(const std::string& cpu, const std::string& flag) { return (cpu + " ").find(" " + flag + " ") != std::string::npos; }
+
+bool has_flag(const std::string& cpu, const std::string& flag) {
+  return (cpu + " ").find(" " + flag + " ") != std::string::npos;
+}
+
 std::string first_lines(const std::string& s, size_t most) {
   size_t at = 0;
   for (size_t n = 0; n < most && at != std::string::npos; ++n) at = s.find('\n', at ? at + 1 : 0);
   return s.substr(0, at);
 }
-}  // namespace
+} // namespace
 
 std::vector<std::string> split_path(const std::string& path) {
   std::vector<std::string> out;
@@ -43,6 +47,7 @@ std::vector<std::string> split_path(const std::string& path) {
 Library::~Library() {
   for (void* h : handles_) dlclose(h);
 }
+
 void* Library::find(const std::string& symbol) const {
   for (void* h : handles_)
     if (void* p = dlsym(h, symbol.c_str())) return p;
@@ -54,7 +59,8 @@ Compiler::Compiler(CompilerOptions options) : options_(std::move(options)) {
   for (auto& name : options_.names) {
     for (auto& folder : options_.search) {
       const std::string p = folder + "/" + name;
-      if (!p.empty() && p[0] == '/' && !stat(p.c_str(), &s) && S_ISREG(s.st_mode) && !access(p.c_str(), X_OK)) {
+      if (!p.empty() && p[0] == '/' && !stat(p.c_str(), &s) && S_ISREG(s.st_mode) &&
+          !access(p.c_str(), X_OK)) {
         path_ = p;
         break;
       }
@@ -66,27 +72,41 @@ Compiler::Compiler(CompilerOptions options) : options_(std::move(options)) {
     for (auto& f : options_.search) looked += (looked.empty() ? "" : ":") + f;
     std::string names;
     for (auto& n : options_.names) names += (names.empty() ? "" : ", ") + n;
-    throw CompileError(CompileError::no_compiler, "no C compiler was found", {{"looked for " + names + " in " + looked, {}}},
+    throw CompileError(CompileError::no_compiler, "no C compiler was found",
+                       {{"looked for " + names + " in " + looked, {}}},
                        "install gcc or clang, or add its folder to PATH");
   }
   std::string pattern = options_.work + "/tang-XXXXXX";
   if (!mkdtemp(pattern.data()))
-    throw CompileError(CompileError::no_folder, "no private folder for compiling", {{options_.work + ": " + std::strerror(errno), {}}},
+    throw CompileError(CompileError::no_folder, "no private folder for compiling",
+                       {{options_.work + ": " + std::strerror(errno), {}}},
                        "name a folder that can be written");
   folder_ = pattern;
   const std::string cpu = cpu_identity();
-  flags_ = {"-std=gnu11", "-O2", "-march=native", "-fPIC", "-shared", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off",
-            "-fno-strict-aliasing", "-fvisibility=default", "-w"};
+  flags_ = {"-std=gnu11",
+            "-O2",
+            "-march=native",
+            "-fPIC",
+            "-shared",
+            "-fno-math-errno",
+            "-fno-trapping-math",
+            "-ffp-contract=off",
+            "-fno-strict-aliasing",
+            "-fvisibility=default",
+            "-w"};
   if (has_flag(cpu, "avx512f")) flags_.push_back("-mprefer-vector-width=512");
   flags_.insert(flags_.end(), options_.flags.begin(), options_.flags.end());
   const std::string log = folder_ + "/version";
   finish(start({path_, "--version"}, environment(), log, options_.limits), options_.limits);
-  identity_ = path_ + "\n" + read_file(log).value_or("") + std::to_string(s.st_size) + " " + std::to_string(s.st_mtim.tv_sec) + "\n" + cpu;
+  identity_ = path_ + "\n" + read_file(log).value_or("") + std::to_string(s.st_size) + " " +
+              std::to_string(s.st_mtim.tv_sec) + "\n" + cpu;
   for (auto& f : flags_) identity_ += f + "\n";
   unlink(log.c_str());
   if (!options_.cache.empty()) cache_ = std::make_unique<Cache>(options_.cache);
 }
+
 Compiler::~Compiler() { rmdir(folder_.c_str()); }
+
 std::vector<std::string> Compiler::environment() const {
   std::string path;
   for (auto& f : options_.search) path += (path.empty() ? "PATH=" : ":") + f;
@@ -99,6 +119,7 @@ std::shared_ptr<Library> Compiler::compile(const std::vector<std::string>& units
     std::optional<std::string> bytes;
     Process process;
   };
+
   std::vector<Build> builds;
   for (auto& u : units) {
     Build b;
@@ -108,7 +129,8 @@ std::shared_ptr<Library> Compiler::compile(const std::vector<std::string>& units
     if (cache_) b.bytes = cache_->find(b.key);
     if (!b.bytes) {
       if (!write_file(b.source, u, false))
-        throw CompileError(CompileError::no_folder, "the source could not be written", {{b.source, {}}}, "free some disk space");
+        throw CompileError(CompileError::no_folder, "the source could not be written", {{b.source, {}}},
+                           "free some disk space");
       std::vector<std::string> argv{path_};
       argv.insert(argv.end(), flags_.begin(), flags_.end());
       argv.insert(argv.end(), {"-o", b.object, b.source, "-lm"});
@@ -131,23 +153,34 @@ std::shared_ptr<Library> Compiler::compile(const std::vector<std::string>& units
     const std::vector<Note> facts{{path_, {}}, {log, {}}};
     if (failure) {
     } else if (r.kind == ProcessResult::timed_out) {
-      failure.emplace(CompileError::timed_out, "the C compiler took more than " + std::to_string(options_.limits.wall_seconds) + " s", facts, "compile fewer kernels at once");
+      failure.emplace(CompileError::timed_out,
+                      "the C compiler took more than " + std::to_string(options_.limits.wall_seconds) + " s",
+                      facts, "compile fewer kernels at once");
     } else if (r.kind == ProcessResult::signalled) {
-      failure.emplace(CompileError::killed, "the C compiler was ended by signal " + std::to_string(r.code), facts, "give it more time or memory");
+      failure.emplace(CompileError::killed, "the C compiler was ended by signal " + std::to_string(r.code),
+                      facts, "give it more time or memory");
     } else if (r.kind == ProcessResult::not_started) {
-      failure.emplace(CompileError::no_compiler, std::string("the C compiler did not start: ") + std::strerror(r.code), facts, "check that it runs");
+      failure.emplace(CompileError::no_compiler,
+                      std::string("the C compiler did not start: ") + std::strerror(r.code), facts,
+                      "check that it runs");
     } else if (r.code) {
-      failure.emplace(CompileError::rejected, "the C compiler refused a generated kernel", facts, "report it: the generator is wrong, or the compiler is older than gcc 12 or clang 14");
+      failure.emplace(CompileError::rejected, "the C compiler refused a generated kernel", facts,
+                      "report it: the generator is wrong, or the compiler is older than gcc 12 or clang 14");
     } else if (b.bytes) {
       if (!write_file(b.object, *b.bytes, false))
-        failure.emplace(CompileError::no_folder, "the library could not be written", std::vector<Note>{{b.object, {}}}, "free some disk space");
+        failure.emplace(CompileError::no_folder, "the library could not be written",
+                        std::vector<Note>{{b.object, {}}}, "free some disk space");
     } else if (cache_) {
       if (auto bytes = read_file(b.object)) cache_->store(b.key, *bytes);
     }
     if (!failure) {
       void* h = dlopen(b.object.c_str(), RTLD_NOW | RTLD_LOCAL);
-      if (h) out->handles_.push_back(h);
-      else failure.emplace(CompileError::not_loadable, "a compiled library does not load", std::vector<Note>{{dlerror(), {}}}, "check that the compiler makes code for this machine");
+      if (h)
+        out->handles_.push_back(h);
+      else
+        failure.emplace(CompileError::not_loadable, "a compiled library does not load",
+                        std::vector<Note>{{dlerror(), {}}},
+                        "check that the compiler makes code for this machine");
     }
     unlink(b.object.c_str());
   }
@@ -155,4 +188,4 @@ std::shared_ptr<Library> Compiler::compile(const std::vector<std::string>& units
   return out;
 }
 
-}  // namespace tang::device
+} // namespace tang::device

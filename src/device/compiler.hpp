@@ -11,54 +11,62 @@
 namespace tang::device {
 
 class CompileError : public Error {
- public:
+public:
   enum Kind : uint8_t { no_compiler, rejected, timed_out, killed, no_folder, not_loadable };
+
   CompileError(Kind kind, const std::string& headline, std::vector<Note> facts, const std::string& fix)
       : Error({}, headline, std::move(facts), fix), kind_(kind) {}
+
   Kind kind() const { return kind_; }
 
- private:
+private:
   Kind kind_;
 };
 
 struct CompilerOptions {
-  std::vector<std::string> search;  // folders, first wins: the caller's PATH
+  std::vector<std::string> search; // folders, first wins: the caller's PATH
   std::vector<std::string> names = {"cc", "gcc", "clang"};
-  std::string work = "/tmp";        // where a private folder is made
-  std::string cache;                // folder of compiled libraries; empty: none
-  std::vector<std::string> flags;   // after ours
+  std::string work = "/tmp";      // where a private folder is made
+  std::string cache;              // folder of compiled libraries; empty: none
+  std::vector<std::string> flags; // after ours
   ProcessLimits limits;
 };
 
 // A loaded library; stays loaded while anyone holds it.
 class Library {
- public:
+public:
   ~Library();
   Library(const Library&) = delete;
-  void* find(const std::string& symbol) const;  // nullptr when it is not there
-  template <class F>
-  F function(const std::string& symbol) const { return reinterpret_cast<F>(find(symbol)); }
+  void* find(const std::string& symbol) const; // nullptr when it is not there
 
- private:
+  template <class F> F function(const std::string& symbol) const { return reinterpret_cast<F>(find(symbol)); }
+
+private:
   friend class Compiler;
   Library() = default;
   std::vector<void*> handles_;
 };
 
 class Compiler {
- public:
-  explicit Compiler(CompilerOptions options);  // throws CompileError::no_compiler, no_folder
+public:
+  explicit Compiler(CompilerOptions options); // throws CompileError::no_compiler, no_folder
   ~Compiler();
   Compiler(const Compiler&) = delete;
   Compiler& operator=(const Compiler&) = delete;
   // Several units compile at once, a process each, and load as one library.
   std::shared_ptr<Library> compile(const std::vector<std::string>& units);
-  std::shared_ptr<Library> compile(const std::string& unit) { return compile(std::vector<std::string>{unit}); }
-  const std::string& path() const { return path_; }
-  const std::string& identity() const { return identity_; }  // of the compiler, this CPU and the flags
-  int runs() const { return runs_; }                           // compiler processes started so far
 
- private:
+  std::shared_ptr<Library> compile(const std::string& unit) {
+    return compile(std::vector<std::string>{unit});
+  }
+
+  const std::string& path() const { return path_; }
+
+  const std::string& identity() const { return identity_; } // of the compiler, this CPU and the flags
+
+  int runs() const { return runs_; } // compiler processes started so far
+
+private:
   std::vector<std::string> environment() const;
   CompilerOptions options_;
   std::string path_, folder_, identity_;
@@ -66,6 +74,7 @@ class Compiler {
   std::unique_ptr<Cache> cache_;
   int runs_ = 0, loads_ = 0;
 };
-std::vector<std::string> split_path(const std::string& path);  // "a:b" -> {"a", "b"}
 
-}  // namespace tang::device
+std::vector<std::string> split_path(const std::string& path); // "a:b" -> {"a", "b"}
+
+} // namespace tang::device

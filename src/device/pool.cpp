@@ -73,9 +73,12 @@ void Pool::work(int self) {
     epoch_.wait(seen, std::memory_order_acquire);
     seen = epoch_.load(std::memory_order_acquire);
     if (stop_) return;
-    if (const int core = job_.core; core >= 0 && core == this_core()) leave(core);
-    share(self);
-    busy_.fetch_sub(1, std::memory_order_acq_rel);
+    // One that wakes late finds the job closed and must not look at it.
+    if (inside_.fetch_add(1, std::memory_order_acq_rel) >= 0) {
+      if (const int core = job_.core; core >= 0 && core == this_core()) leave(core);
+      share(self);
+    }
+    inside_.fetch_sub(1, std::memory_order_acq_rel);
   }
 }
 
@@ -84,15 +87,17 @@ void Pool::launch(KernelFunction f, void* const* args, int64_t workgroups, int64
   std::lock_guard<std::mutex> lock(turn_);
   reserve(scratch_bytes);
   if (threads_.empty() || workgroups == 1) return f(args, 0, workgroups, scratch_[0].start);
+  // Late ones of the last launch only pass by; the job may change while they do, for they do not read it.
   // Four chunks a worker: late ones even out what early ones cost, and the counter is touched rarely.
   job_ = {f, args, workgroups, std::max<int64_t>(1, workgroups / (4 * workers())), this_core()};
   next_.store(0, std::memory_order_relaxed);
-  busy_.store(int(threads_.size()), std::memory_order_relaxed);
+  inside_.fetch_add(closed, std::memory_order_acq_rel); // open
   epoch_.fetch_add(1, std::memory_order_acq_rel);
   epoch_.notify_all();
   share(0);
-  // A worker that has not woken yet still has to pass by, so that the next launch finds it waiting.
-  for (int s = 0; busy_.load(std::memory_order_acquire) != 0; ++s) {
+  // All workgroups are taken. Close, and wait for those that are still at theirs, not for those that never woke.
+  inside_.fetch_sub(closed, std::memory_order_acq_rel);
+  for (int s = 0; inside_.load(std::memory_order_acquire) != -closed; ++s) {
     if (s < spins)
       pause_briefly();
     else

@@ -39,6 +39,8 @@ private:
     int core = -1;  // the caller's, when it is known
   };
 
+  static constexpr int64_t closed = int64_t(1) << 32;
+
   void work(int self);
   void share(int self);
 
@@ -49,7 +51,7 @@ private:
   Job job_;
   alignas(64) std::atomic<uint32_t> epoch_{0};
   alignas(64) std::atomic<int64_t> next_{0};
-  alignas(64) std::atomic<int> busy_{0};
+  alignas(64) std::atomic<int64_t> inside_{-closed}; // workers in the job, less `closed` while none may enter
   std::atomic<bool> stop_{false};
 };
 

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -15,39 +14,61 @@
 
 namespace tang::device {
 
-Process start(const std::vector<std::string>& argv, const std::vector<std::string>& environment, const std::string& log,
-              const ProcessLimits& limits) {
+namespace {
+struct Plan {
+  char *const *args, *const *env;
+  const char* log;
+  const ProcessLimits* limits;
+};
+
+// Between vfork and exec: nothing here may allocate, lock or return. Only the limits need this; posix_spawn
+// cannot set them before the program starts its own children.
+[[noreturn]] void become(const Plan& p, volatile int& error) {
+  const auto cap = [](auto resource, int64_t soft, int64_t hard) {
+    const rlimit r{rlim_t(soft), rlim_t(hard)};
+    return setrlimit(resource, &r);
+  };
+  const int in = open("/dev/null", O_RDONLY), out = open(p.log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  sigset_t none;
+  sigemptyset(&none);
+  struct sigaction normal = {};
+  normal.sa_handler = SIG_DFL;
+  for (int s : {SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGCHLD, SIGHUP}) sigaction(s, &normal, nullptr);
+  if (in >= 0 && out >= 0 && dup2(in, 0) >= 0 && dup2(out, 1) >= 0 && dup2(out, 2) >= 0 &&
+      setpgid(0, 0) == 0 && cap(RLIMIT_CPU, p.limits->cpu_seconds, p.limits->cpu_seconds + 2) == 0 &&
+      cap(RLIMIT_AS, p.limits->memory, p.limits->memory) == 0 && cap(RLIMIT_CORE, 0, 0) == 0) {
+    if (in > 2) close(in);
+    if (out > 2) close(out);
+    sigprocmask(SIG_SETMASK, &none, nullptr);
+    execve(p.args[0], p.args, p.env);
+  }
+  error = errno;
+  _exit(127);
+}
+} // namespace
+
+Process start(const std::vector<std::string>& argv, const std::vector<std::string>& environment,
+              const std::string& log, const ProcessLimits& limits) {
   std::vector<char*> args, env;
   for (auto& a : argv) args.push_back(const_cast<char*>(a.c_str()));
   for (auto& e : environment) env.push_back(const_cast<char*>(e.c_str()));
   args.push_back(nullptr), env.push_back(nullptr);
-  posix_spawn_file_actions_t files;
-  posix_spawn_file_actions_init(&files);
-  posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_addopen(&files, 1, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-  posix_spawn_file_actions_adddup2(&files, 1, 2);
-  posix_spawnattr_t attr;
-  posix_spawnattr_init(&attr);
-  sigset_t none, all;
-  sigemptyset(&none), sigfillset(&all);
-  posix_spawnattr_setsigmask(&attr, &none);
-  posix_spawnattr_setsigdefault(&attr, &all);
-  posix_spawnattr_setpgroup(&attr, 0);
-  posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  const Plan plan{args.data(), env.data(), log.c_str(), &limits};
+  volatile int error = 0; // written by the child: it shares our memory until it is another program
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, &before); // no handler of ours runs in the child
+  const pid_t pid = vfork();
+  if (pid == 0) become(plan, error);
+  if (pid < 0) error = errno;
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
   Process p;
-  pid_t pid = -1;
-  p.error = posix_spawn(&pid, argv[0].c_str(), &files, &attr, args.data(), env.data());
-  posix_spawnattr_destroy(&attr);
-  posix_spawn_file_actions_destroy(&files);
-  if (p.error) return p;
-  p.pid = pid;
-  // Set from here because posix_spawn cannot; the driver has not yet started its passes, which inherit them.
-  const rlimit cpu{rlim_t(limits.cpu_seconds), rlim_t(limits.cpu_seconds) + 2}, memory{rlim_t(limits.memory), rlim_t(limits.memory)}, core{0, 0};
-  prlimit(pid, RLIMIT_CPU, &cpu, nullptr);
-  prlimit(pid, RLIMIT_AS, &memory, nullptr);
-  prlimit(pid, RLIMIT_CORE, &core, nullptr);
+  p.error = error;
+  if (pid > 0 && error) waitpid(pid, nullptr, 0);
+  if (!error) p.pid = pid;
   return p;
 }
+
 ProcessResult finish(const Process& p, const ProcessLimits& limits) {
   if (p.pid < 0) return {ProcessResult::not_started, p.error};
   using Clock = std::chrono::steady_clock;
@@ -68,8 +89,10 @@ ProcessResult finish(const Process& p, const ProcessLimits& limits) {
       kill(-p.pid, SIGKILL);
     }
     pollfd wait{fd, POLLIN, 0};
-    if (fd >= 0) poll(&wait, 1, int(left > 0 ? left + 1 : 10));
-    else std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    if (fd >= 0)
+      poll(&wait, 1, int(left > 0 ? left + 1 : 10));
+    else
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   if (fd >= 0) close(fd);
   if (late) return {ProcessResult::timed_out, 0};
@@ -77,4 +100,4 @@ ProcessResult finish(const Process& p, const ProcessLimits& limits) {
   return {ProcessResult::exited, WEXITSTATUS(status)};
 }
 
-}  // namespace tang::device
+} // namespace tang::device

@@ -1,4 +1,5 @@
-// Apply as C loops: bounds in the loop limits, lanes along the vector axis, blocks of four rows where a copy transposes.
+// Apply as C loops: bounds in the loop limits, lanes along the vector axis, blocks of four rows where a copy
+// transposes.
 #include <algorithm>
 #include <memory>
 
@@ -9,7 +10,7 @@ namespace tang::emit {
 
 namespace {
 class ApplyText {
- public:
+public:
   ApplyText(Unit& u, const kernel::Apply& a) : u_(u), a_(a), axes_(a.axes) {
     for (auto& f : a.fill) fills_ |= f.has_value();
     hoists_ = pure(a.bounds) && (a.partial.empty() || (a.partial.size() == 1 && pure(a.partial[0])));
@@ -20,9 +21,11 @@ class ApplyText {
     limits_ = limits(axes_, hoists_ ? bounds() : std::vector<const kernel::Bounds*>{}, lane_);
     for (auto& d : a.dst) {
       const Memory& m = u.memory(d.memory);
-      streams_.push_back(m.home == kernel::Home::global && m.access == kernel::Access::write && m.size() * 4 >= u.o.stream_bytes);
+      streams_.push_back(m.home == kernel::Home::global && m.access == kernel::Access::write &&
+                         m.size() * 4 >= u.o.stream_bytes);
     }
   }
+
   void print() {
     u_.open("");
     if (!why_scalar_.empty()) u_.line("// one lane: " + why_scalar_);
@@ -38,17 +41,19 @@ class ApplyText {
     u_.close();
   }
 
- private:
+private:
   std::vector<Var> vars() const {
     std::vector<Var> v;
     for (auto& x : axes_) v.push_back(x.var);
     return v;
   }
+
   std::vector<const kernel::Bounds*> bounds() const {
     std::vector<const kernel::Bounds*> b{&a_.bounds};
     if (!a_.partial.empty()) b.push_back(&a_.partial[0]);
     return b;
   }
+
   void choose_lanes(Var want) {
     if (!hoists_) return void(why_scalar_ = "tests of points");
     for (auto& d : a_.dst)
@@ -66,6 +71,7 @@ class ApplyText {
     if (rows_ >= 0) last(rows_);
     last(lane_);
   }
+
   // The axis along which the sources are contiguous, when the destinations are so along `x` only; else -1.
   Var transposing(Var x) const {
     if (u_.wide || a_.body.when || a_.body.refs.empty()) return -1;
@@ -87,11 +93,14 @@ class ApplyText {
     }
     return -1;
   }
+
   void store(size_t k, const std::string& value, bool vector, const std::string& mask) {
     const Type t = (*u_.k.pool)[a_.body.values[k]].type;
-    print_store(u_, a_.dst[k], value, t, vector, lane_, mask, text_->has_nowhere(), streams_[k], vector ? "" : gathered_offset(u_, a_.body, a_.dst[k]));
+    print_store(u_, a_.dst[k], value, t, vector, lane_, mask, text_->has_nowhere(), streams_[k],
+                vector ? "" : gathered_offset(u_, a_.body, a_.dst[k]));
   }
-  void fill(size_t level) {  // every point below this level
+
+  void fill(size_t level) { // every point below this level
     for (size_t i = level; i < axes_.size(); ++i) {
       const std::string v = name(axes_[i].var);
       u_.open("for (int64_t " + v + " = 0; " + v + " < " + number(axes_[i].extent) + "; ++" + v + ")");
@@ -100,16 +109,19 @@ class ApplyText {
       if (a_.fill.size() > k && a_.fill[k]) store(k, literal(*a_.fill[k], u_.wide), false, "");
     for (size_t i = level; i < axes_.size(); ++i) u_.close();
   }
+
   void fill_range(size_t level, const std::string& lo, const std::string& hi) {
     const std::string v = name(axes_[level].var);
     u_.open("for (int64_t " + v + " = " + lo + "; " + v + " < " + hi + "; ++" + v + ")");
     fill(level + 1);
     u_.close();
   }
+
   void nest(size_t level) {
     if (level == axes_.size()) return point();
     const Level& l = limits_.levels[level];
-    const bool tested = !l.lower.empty() || !l.upper.empty() || !l.lower_text.empty() || !l.upper_text.empty();
+    const bool tested =
+        !l.lower.empty() || !l.upper.empty() || !l.lower_text.empty() || !l.upper_text.empty();
     auto [lo, hi] = interval(l);
     const std::string v = name(l.axis.var);
     if (tested) {
@@ -129,16 +141,19 @@ class ApplyText {
       u_.close();
     }
   }
+
   std::string mask_until(const std::string& hi) {
     const std::string left = "(" + hi + " - " + name(lane_) + ")";
     return value_type(Type::boolean, u_.wide, true) + " live = " + fn(u_, "live", true) + left + ";";
   }
+
   void lanes(size_t level, const std::string& lo, const std::string& hi) {
     const std::string v = name(lane_), w = number(u_.lanes);
     u_.line("int64_t " + v + " = " + lo + ";");
     u_.open("for (; " + v + " + " + w + " <= " + hi + "; " + v + " += " + w + ")");
     for (auto& p : u_.prefetches)
-      if (p.host == &a_) u_.line("__builtin_prefetch(m" + std::to_string(p.memory) + " + " + text(p.at) + ", 0, 2);");
+      if (p.host == &a_)
+        u_.line("__builtin_prefetch(m" + std::to_string(p.memory) + " + " + text(p.at) + ", 0, 2);");
     point();
     u_.close();
     if (lo == "0" && hi == number(axes_[level].extent) && axes_[level].extent % u_.lanes == 0) return;
@@ -149,6 +164,7 @@ class ApplyText {
     mask_ = "";
     u_.close();
   }
+
   // Rows x .. x + 3 as four vectors, stored as one group of four a lane.
   void row_blocks(size_t level, const std::string& lo, const std::string& hi) {
     const std::string x = name(rows_), i = u_.fresh("i"), y = name(lane_), w = number(u_.lanes);
@@ -163,22 +179,24 @@ class ApplyText {
     const size_t n = a_.dst.size();
     std::string names;
     for (size_t k = 0; k < n; ++k)
-      for (int r = 0; r < 4; ++r) names += (names.empty() ? "F " : ", ") + ("q" + std::to_string(k) + "_" + std::to_string(r));
+      for (int r = 0; r < 4; ++r)
+        names += (names.empty() ? "F " : ", ") + ("q" + std::to_string(k) + "_" + std::to_string(r));
     u_.line(names + ";");
     for (int r = 0; r < 4; ++r) {
       u_.open("");
       u_.line("const int64_t " + x + " = " + i + " + " + std::to_string(r) + ";");
       declare_rows(level);
       for (size_t k = 0; k < n; ++k)
-        u_.line("q" + std::to_string(k) + "_" + std::to_string(r) + " = " + text_->value(a_.body.values[k], true) + ";");
+        u_.line("q" + std::to_string(k) + "_" + std::to_string(r) + " = " +
+                text_->value(a_.body.values[k], true) + ";");
       u_.close();
     }
     u_.line("const int64_t " + x + " = " + i + ";");
     for (size_t k = 0; k < n; ++k) {
       const Affine at = offset(u_, a_.dst[k]);
       const std::string q = "q" + std::to_string(k) + "_";
-      u_.line("tang_groups(m" + std::to_string(a_.dst[k].memory) + " + " + text(at) + ", " + number(coefficient(at, lane_)) + ", " +
-              q + "0, " + q + "1, " + q + "2, " + q + "3);");
+      u_.line("tang_groups(m" + std::to_string(a_.dst[k].memory) + " + " + text(at) + ", " +
+              number(coefficient(at, lane_)) + ", " + q + "0, " + q + "1, " + q + "2, " + q + "3);");
     }
     u_.close();
     u_.open("if (" + y + " < " + b + ")");
@@ -202,10 +220,12 @@ class ApplyText {
     lanes(level + 1, a, b);
     u_.close();
   }
+
   void declare_rows(size_t level) {
     text_->declare(int(level) + 1);
     text_->declare(int(level) + 2);
   }
+
   void point() {
     std::string test;
     if (!hoists_) {
@@ -218,13 +238,15 @@ class ApplyText {
     const bool vector = lane_ >= 0;
     if (!test.empty()) u_.open("if (" + test + ")");
     const int innermost = int(axes_.size());
-    if (!hoists_)  // a dead point reads nothing
+    if (!hoists_) // a dead point reads nothing
       for (int i = 0; i < innermost; ++i) text_->declare(i);
     std::string mask = mask_;
-    if (innermost > 0 || !hoists_) text_->declare(innermost, mask, a_.body.when ? BodyText::condition : BodyText::both);
+    if (innermost > 0 || !hoists_)
+      text_->declare(innermost, mask, a_.body.when ? BodyText::condition : BodyText::both);
     if (a_.body.when && vector) {
       const std::string w = text_->value(*a_.body.when, true);
-      u_.line("const " + value_type(Type::boolean, u_.wide, true) + " here = " + w + (mask.empty() ? "" : " & " + mask) + ";");
+      u_.line("const " + value_type(Type::boolean, u_.wide, true) + " here = " + w +
+              (mask.empty() ? "" : " & " + mask) + ";");
       text_->declare(innermost, "here", BodyText::rest);
     } else if (a_.body.when) {
       u_.open("if (" + text_->value(*a_.body.when, false) + ")");
@@ -235,7 +257,8 @@ class ApplyText {
       const bool filled = a_.fill.size() > k && a_.fill[k];
       std::string v = text_->value(a_.body.values[k], vector);
       if (a_.body.when && vector && filled)
-        v = fn(u_, choice(t), true) + "(here, " + v + ", " + splat(u_, t, literal(*a_.fill[k], u_.wide)) + ")";
+        v = fn(u_, choice(t), true) + "(here, " + v + ", " + splat(u_, t, literal(*a_.fill[k], u_.wide)) +
+            ")";
       store(k, v, vector, a_.body.when && vector && !filled ? "here" : mask);
     }
     if (a_.body.when && !vector) {
@@ -247,6 +270,7 @@ class ApplyText {
       if (fills_) u_.open("else"), fill(axes_.size()), u_.close();
     }
   }
+
   Unit& u_;
   const kernel::Apply& a_;
   std::vector<TileAxis> axes_;
@@ -258,8 +282,8 @@ class ApplyText {
   std::unique_ptr<BodyText> text_;
   Limits limits_;
 };
-}  // namespace
+} // namespace
 
 void print_apply(Unit& u, const kernel::Apply& a) { ApplyText(u, a).print(); }
 
-}  // namespace tang::emit
+} // namespace tang::emit

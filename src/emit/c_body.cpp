@@ -1,4 +1,5 @@
-// Prints scalar bodies: each term once, in the loop level where all that it reads is known, for one lane or a vector.
+// Prints scalar bodies: each term once, in the loop level where all that it reads is known, for one lane or a
+// vector.
 #include "tang/emit/c_body.hpp"
 
 #include <algorithm>
@@ -13,14 +14,16 @@ using expr::Term;
 
 namespace {
 std::string w(const Unit& u) { return u.wide ? "H" : "W"; }
+
 std::string at_lane(const Affine& a, Var lane, const std::string& l) {
   const int64_t k = lane >= 0 && !l.empty() ? coefficient(a, lane) : 0;
   if (!k) return text(a);
   return text(a) + (k == 1 ? " + " + l : " + " + l + " * " + number(k));
 }
-}  // namespace
+} // namespace
 
 const char* choice(Type t) { return t == Type::real ? "sel" : t == Type::boolean ? "selm" : "seli"; }
+
 std::string splat(const Unit& u, Type t, const std::string& x) {
   const std::string d = u.wide ? "d" : "";
   if (t == Type::real) return "tang_" + d + "splatW(" + x + ")";
@@ -28,14 +31,21 @@ std::string splat(const Unit& u, Type t, const std::string& x) {
   return u.wide ? "tang_dintsW(" + x + ")" : "tang_intsW((int32_t)tang_lesser(" + x + ", INT32_MAX))";
 }
 
-std::string at_mask(const Unit& u, const std::string& mask) { return (u.wide ? "tang_dat(" : "tang_at(") + mask + ", l)"; }
-std::string lanes_hold(const Unit& u, const Affine& a, int64_t k) {
-  if (u.wide) return "tang_dilessW(tang_dintsW(-1), tang_dintsW(" + text(a) + ") + tang_diota() * " + number(k) + ")";
-  return "tang_ilessW(tang_intsW(-1), tang_intsW((int32_t)tang_clamp(" + text(a) + ")) + tang_iota() * " + number(k) + ")";
+std::string at_mask(const Unit& u, const std::string& mask) {
+  return (u.wide ? "tang_dat(" : "tang_at(") + mask + ", l)";
 }
 
-BodyText::BodyText(Unit& u, const kernel::Body* body, std::vector<Id> roots, std::vector<Var> levels, Var vector)
-    : u_(u), body_(body), p_(*u.k.pool), levels_(std::move(levels)), lane_(vector), order_(expr::schedule(p_, roots)) {
+std::string lanes_hold(const Unit& u, const Affine& a, int64_t k) {
+  if (u.wide)
+    return "tang_dilessW(tang_dintsW(-1), tang_dintsW(" + text(a) + ") + tang_diota() * " + number(k) + ")";
+  return "tang_ilessW(tang_intsW(-1), tang_intsW((int32_t)tang_clamp(" + text(a) + ")) + tang_iota() * " +
+         number(k) + ")";
+}
+
+BodyText::BodyText(Unit& u, const kernel::Body* body, std::vector<Id> roots, std::vector<Var> levels,
+                   Var vector)
+    : u_(u), body_(body), p_(*u.k.pool), levels_(std::move(levels)), lane_(vector),
+      order_(expr::schedule(p_, roots)) {
   if (body_ && body_->when)
     for (Id id : expr::schedule(p_, {*body_->when})) condition_.insert(id);
   for (Id id : order_) {
@@ -68,6 +78,7 @@ BodyText::BodyText(Unit& u, const kernel::Body* body, std::vector<Id> roots, std
     nowhere_ |= t.op == Op::literal && t.type == Type::index && t.whole == INT64_MAX;
   }
 }
+
 void BodyText::name_var(int64_t leaf, std::string text, bool vector) {
   for (Id id : order_) {
     const Term& t = p_[id];
@@ -78,12 +89,14 @@ void BodyText::name_var(int64_t leaf, std::string text, bool vector) {
     for (int k = 0; k < t.arity(); ++k) vector_[id] = vector_[id] || vector_[t.args[size_t(k)]];
   }
 }
+
 int BodyText::level_of(const Affine& a) const {
   int level = 0;
   for (size_t i = 0; i < levels_.size(); ++i)
     if (coefficient(a, levels_[i])) level = int(i) + 1;
   return level;
 }
+
 int BodyText::ref_level(int r) const {
   int level = 0;
   for (auto& c : body_->refs[size_t(r)].index) {
@@ -92,6 +105,7 @@ int BodyText::ref_level(int r) const {
   }
   return level;
 }
+
 bool BodyText::ref_vector(int r) const {
   if (lane_ < 0) return false;
   for (auto& c : body_->refs[size_t(r)].index) {
@@ -102,12 +116,13 @@ bool BodyText::ref_vector(int r) const {
   return false;
 }
 
-// ---- reads --------------------------------------------------------------------------------------------------------
+// Reads.
 std::string BodyText::coordinate(const kernel::Coordinate& c, const std::string& lane) const {
   std::string s = at_lane(c.affine, lane_, lane);
   for (auto& [r, k] : c.refs) s += " + " + element(r, lane) + (k == 1 ? "" : " * " + number(k));
   return s;
 }
+
 std::string BodyText::element(int r, const std::string& lane) const {
   const Ref& ref = body_->refs[size_t(r)];
   const Memory& m = u_.memory(ref.memory);
@@ -121,12 +136,14 @@ std::string BodyText::element(int r, const std::string& lane) const {
     if (ref.checked) {
       const Range known = c.refs.empty() ? u_.range(c.affine) : Range{};
       if (known.known() && known.lo >= 0 && known.hi < m.shape[d]) continue;
-      inside += (inside.empty() ? "" : " && ") + ("(uint64_t)(" + coordinate(c, lane) + ") < " + number(m.shape[d]));
+      inside += (inside.empty() ? "" : " && ") +
+                ("(uint64_t)(" + coordinate(c, lane) + ") < " + number(m.shape[d]));
     }
   }
   const std::string load = load_element(u_, m.format, "m" + std::to_string(ref.memory) + "[" + at + "]");
   return inside.empty() ? load : "(" + inside + " ? " + load + " : 0)";
 }
+
 void BodyText::declare_ref(const std::string& as, int r, const std::string& mask) {
   const Ref& ref = body_->refs[size_t(r)];
   const Memory& m = u_.memory(ref.memory);
@@ -141,16 +158,20 @@ void BodyText::declare_ref(const std::string& as, int r, const std::string& mask
   if (whole && !ref.checked && mask.empty())
     return u_.line("const " + t + " " + as + " = " + load_vector(u_, m.format, pointer) + ";");
   if (whole && !ref.checked && (u_.wide || m.format == Format::f32))
-    return u_.line("const " + t + " " + as + " = " + fn(u_, "load_masked", true) + "(" + pointer + ", " + mask + ");");
-  const bool boolean = type == Type::boolean;  // read as integers, then a mask
-  const std::string into = boolean ? as + "_ints" : as, one = boolean ? "-(" + element(r, "l") + ")" : element(r, "l");
-  const std::string lanes = "for (int l = 0; l < " + w(u_) + "; ++l) " + into + "[l] = " + (mask.empty() ? one : at_mask(u_, mask) + " ? " + one + " : 0") + ";";
-  if (whole && mask.empty()) {  // checked: one test for all lanes
+    return u_.line("const " + t + " " + as + " = " + fn(u_, "load_masked", true) + "(" + pointer + ", " +
+                   mask + ");");
+  const bool boolean = type == Type::boolean; // read as integers, then a mask
+  const std::string into = boolean ? as + "_ints" : as,
+                    one = boolean ? "-(" + element(r, "l") + ")" : element(r, "l");
+  const std::string lanes = "for (int l = 0; l < " + w(u_) + "; ++l) " + into +
+                            "[l] = " + (mask.empty() ? one : at_mask(u_, mask) + " ? " + one + " : 0") + ";";
+  if (whole && mask.empty()) { // checked: one test for all lanes
     std::string inside;
     for (size_t d = 0; d < ref.index.size(); ++d) {
       const Affine& a = ref.index[d].affine;
       for (auto& l : {std::string("0"), w(u_) + " - 1"})
-        inside += (inside.empty() ? "" : " && ") + ("(uint64_t)(" + at_lane(a, lane_, "(" + l + ")") + ") < " + number(m.shape[d]));
+        inside += (inside.empty() ? "" : " && ") +
+                  ("(uint64_t)(" + at_lane(a, lane_, "(" + l + ")") + ") < " + number(m.shape[d]));
     }
     u_.line(t + " " + as + ";");
     u_.line("if (" + inside + ") " + as + " = " + load_vector(u_, m.format, pointer) + ";");
@@ -158,8 +179,10 @@ void BodyText::declare_ref(const std::string& as, int r, const std::string& mask
   }
   u_.line((boolean ? u_.wide ? "L" : "I" : t) + " " + into + ";");
   u_.line(lanes);
-  if (boolean) u_.line("const " + t + " " + as + " = " + (u_.wide ? "tang_dmask_of(" : "tang_mask_of(") + into + ");");
+  if (boolean)
+    u_.line("const " + t + " " + as + " = " + (u_.wide ? "tang_dmask_of(" : "tang_mask_of(") + into + ");");
 }
+
 std::string BodyText::guard(int g, bool vector) const {
   std::string any;
   for (auto& b : body_->guards[size_t(g)]) {
@@ -181,86 +204,104 @@ std::string BodyText::guard(int g, bool vector) const {
   return any.empty() ? (vector ? splat(u_, Type::boolean, "0") : "0") : "(" + any + ")";
 }
 
-// ---- terms --------------------------------------------------------------------------------------------------------
+// Terms.
 std::string BodyText::value(Id id, bool as_vector) {
   const Term& t = p_[id];
-  std::string s = t.op == Op::literal ? literal({t.type, expr::State::present, t.r, t.whole}, u_.wide) : names_.at(id);
+  std::string s =
+      t.op == Op::literal ? literal({t.type, expr::State::present, t.r, t.whole}, u_.wide) : names_.at(id);
   return as_vector && !vector_.at(id) ? splat(u_, t.type, s) : s;
 }
+
 std::string BodyText::expression(Id id) {
   const Term& t = p_[id];
   const bool v = vector_.at(id);
   if (t.op == Op::coord) {
     if (!v) return name(Var(t.whole));
-    return u_.wide ? "tang_dintsW(" + name(lane_) + ") + tang_diota()" : "tang_intsW((int32_t)" + name(lane_) + ") + tang_iota()";
+    return u_.wide ? "tang_dintsW(" + name(lane_) + ") + tang_diota()"
+                   : "tang_intsW((int32_t)" + name(lane_) + ") + tang_iota()";
   }
   if (t.op == Op::holds) return guard(int(t.whole), v);
   auto in = [&](size_t k) { return value(t.args[k], v); };
   const Type of = p_[t.args[0]].type;
   const std::string a = in(0), b = t.arity() > 1 ? in(1) : "";
-  auto call = [&](const std::string& stem) { return fn(u_, stem, v) + "(" + a + (b.empty() ? "" : ", " + b) + ")"; };
-  auto wrap = [&](const char* op) {  // integers wrap around
+  auto call = [&](const std::string& stem) {
+    return fn(u_, stem, v) + "(" + a + (b.empty() ? "" : ", " + b) + ")";
+  };
+  auto wrap = [&](const char* op) { // integers wrap around
     return v ? "(" + a + op + b + ")" : "(int64_t)((uint64_t)" + a + op + "(uint64_t)" + b + ")";
   };
   const bool real = of == Type::real;
   switch (t.op) {
-    case Op::add: {
-      if (!real) return wrap(" + ");
-      if (p_[t.args[1]].op == Op::neg) return "(" + a + " - " + value(p_[t.args[1]].args[0], v) + ")";
-      return "(" + a + " + " + b + ")";
-    }
-    case Op::mul:
-      if (!real) return wrap(" * ");
-      if (p_[t.args[1]].op == Op::recip) return "(" + a + " / " + value(p_[t.args[1]].args[0], v) + ")";
-      if (p_[t.args[0]].op == Op::recip) return "(" + b + " / " + value(p_[t.args[0]].args[0], v) + ")";
-      return "(" + a + " * " + b + ")";
-    case Op::neg: return real || v ? "(-" + a + ")" : "(int64_t)(-(uint64_t)" + a + ")";
-    case Op::recip: return "(1 / " + a + ")";
-    case Op::sqrt: return call("sqrt");
-    case Op::sin: return call("sin");
-    case Op::atan2: return call("atan2");
-    case Op::exp2: return call("exp2");
-    case Op::log2: return call("log2");
-    case Op::floor: return call("floor");
-    case Op::ratio: return call("ratio");
-    case Op::is_nan: return v ? fn(u_, "not", true) + "(" + fn(u_, "equal", true) + "(" + a + ", " + a + "))" : "(" + a + " != " + a + ")";
-    case Op::max:
-    case Op::min: {
-      const bool max = t.op == Op::max;
-      if (real) return call(max ? "max" : "min");
-      if (v) return fn(u_, "seli", true) + "(" + fn(u_, "iless", true) + "(" + a + ", " + b + "), " + (max ? b + ", " + a : a + ", " + b) + ")";
-      return std::string(max ? "tang_greater(" : "tang_lesser(") + a + ", " + b + ")";
-    }
-    case Op::less: return v ? fn(u_, real ? "less" : "iless", true) + "(" + a + ", " + b + ")" : "(" + a + " < " + b + ")";
-    case Op::equal:
-      if (!v) return "(" + a + " == " + b + ")";
-      return fn(u_, real ? "equal" : of == Type::boolean ? "same" : "iequal", true) + "(" + a + ", " + b + ")";
-    case Op::both: return "(" + a + " & " + b + ")";
-    case Op::either: return "(" + a + " | " + b + ")";
-    case Op::flip: return v ? fn(u_, "not", true) + "(" + a + ")" : "(!" + a + ")";
-    case Op::div: return "tang_div(" + a + ", " + b + ")";
-    case Op::mod: return "tang_mod(" + a + ", " + b + ")";
-    case Op::bit_and: return "(" + a + " & " + b + ")";
-    case Op::bit_or: return "(" + a + " | " + b + ")";
-    case Op::bit_xor: return "(" + a + " ^ " + b + ")";
-    case Op::shift_left: return "tang_shl(" + a + ", " + b + ")";
-    case Op::shift_right: return (t.type == Type::index ? "tang_shr(" : "tang_shru(") + a + ", " + b + ")";
-    case Op::to_real:
-      if (real) return a;
-      if (of == Type::boolean && v) return fn(u_, "sel", true) + "(" + a + ", " + splat(u_, Type::real, "1") + ", " + splat(u_, Type::real, "0") + ")";
-      return v ? std::string("__builtin_convertvector(") + a + (u_.wide ? ", D)" : ", F)") : (u_.wide ? "(double)" : "(float)") + a;
-    case Op::to_index:
-    case Op::to_bits:
-      if (real) return "tang_trunc(" + a + ")";
-      return of == Type::boolean && v ? fn(u_, "seli", true) + "(" + a + ", " + splat(u_, Type::index, "1") + ", " + splat(u_, Type::index, "0") + ")" : a;
-    case Op::select: {
-      const std::string c = in(2);
-      if (!v) return "(" + a + " ? " + b + " : " + c + ")";
-      return fn(u_, choice(t.type), true) + "(" + a + ", " + b + ", " + c + ")";
-    }
-    default: bug(__FILE__, __LINE__, std::string("the C target has no ") + row(t.op).name + "; absence is lowered to `when`");
+  case Op::add: {
+    if (!real) return wrap(" + ");
+    if (p_[t.args[1]].op == Op::neg) return "(" + a + " - " + value(p_[t.args[1]].args[0], v) + ")";
+    return "(" + a + " + " + b + ")";
+  }
+  case Op::mul:
+    if (!real) return wrap(" * ");
+    if (p_[t.args[1]].op == Op::recip) return "(" + a + " / " + value(p_[t.args[1]].args[0], v) + ")";
+    if (p_[t.args[0]].op == Op::recip) return "(" + b + " / " + value(p_[t.args[0]].args[0], v) + ")";
+    return "(" + a + " * " + b + ")";
+  case Op::neg: return real || v ? "(-" + a + ")" : "(int64_t)(-(uint64_t)" + a + ")";
+  case Op::recip: return "(1 / " + a + ")";
+  case Op::sqrt: return call("sqrt");
+  case Op::sin: return call("sin");
+  case Op::atan2: return call("atan2");
+  case Op::exp2: return call("exp2");
+  case Op::log2: return call("log2");
+  case Op::floor: return call("floor");
+  case Op::ratio: return call("ratio");
+  case Op::is_nan:
+    return v ? fn(u_, "not", true) + "(" + fn(u_, "equal", true) + "(" + a + ", " + a + "))"
+             : "(" + a + " != " + a + ")";
+  case Op::max:
+  case Op::min: {
+    const bool max = t.op == Op::max;
+    if (real) return call(max ? "max" : "min");
+    if (v)
+      return fn(u_, "seli", true) + "(" + fn(u_, "iless", true) + "(" + a + ", " + b + "), " +
+             (max ? b + ", " + a : a + ", " + b) + ")";
+    return std::string(max ? "tang_greater(" : "tang_lesser(") + a + ", " + b + ")";
+  }
+  case Op::less:
+    return v ? fn(u_, real ? "less" : "iless", true) + "(" + a + ", " + b + ")" : "(" + a + " < " + b + ")";
+  case Op::equal:
+    if (!v) return "(" + a + " == " + b + ")";
+    return fn(u_, real ? "equal" : of == Type::boolean ? "same" : "iequal", true) + "(" + a + ", " + b + ")";
+  case Op::both: return "(" + a + " & " + b + ")";
+  case Op::either: return "(" + a + " | " + b + ")";
+  case Op::flip: return v ? fn(u_, "not", true) + "(" + a + ")" : "(!" + a + ")";
+  case Op::div: return "tang_div(" + a + ", " + b + ")";
+  case Op::mod: return "tang_mod(" + a + ", " + b + ")";
+  case Op::bit_and: return "(" + a + " & " + b + ")";
+  case Op::bit_or: return "(" + a + " | " + b + ")";
+  case Op::bit_xor: return "(" + a + " ^ " + b + ")";
+  case Op::shift_left: return "tang_shl(" + a + ", " + b + ")";
+  case Op::shift_right: return (t.type == Type::index ? "tang_shr(" : "tang_shru(") + a + ", " + b + ")";
+  case Op::to_real:
+    if (real) return a;
+    if (of == Type::boolean && v)
+      return fn(u_, "sel", true) + "(" + a + ", " + splat(u_, Type::real, "1") + ", " +
+             splat(u_, Type::real, "0") + ")";
+    return v ? std::string("__builtin_convertvector(") + a + (u_.wide ? ", D)" : ", F)")
+             : (u_.wide ? "(double)" : "(float)") + a;
+  case Op::to_index:
+  case Op::to_bits:
+    if (real) return "tang_trunc(" + a + ")";
+    return of == Type::boolean && v ? fn(u_, "seli", true) + "(" + a + ", " + splat(u_, Type::index, "1") +
+                                          ", " + splat(u_, Type::index, "0") + ")"
+                                    : a;
+  case Op::select: {
+    const std::string c = in(2);
+    if (!v) return "(" + a + " ? " + b + " : " + c + ")";
+    return fn(u_, choice(t.type), true) + "(" + a + ", " + b + ", " + c + ")";
+  }
+  default:
+    bug(__FILE__, __LINE__,
+        std::string("the C target has no ") + row(t.op).name + "; absence is lowered to `when`");
   }
 }
+
 void BodyText::declare(int level, const std::string& mask, Part part) {
   int n = 0;
   for (Id id : order_) {
@@ -272,13 +313,14 @@ void BodyText::declare(int level, const std::string& mask, Part part) {
     if (t.op == Op::arg) {
       declare_ref(as, int(t.whole), vector_.at(id) ? mask : "");
     } else {
-      u_.line("const " + value_type(t.type, u_.wide, vector_.at(id)) + " " + as + " = " + expression(id) + ";");
+      u_.line("const " + value_type(t.type, u_.wide, vector_.at(id)) + " " + as + " = " + expression(id) +
+              ";");
     }
     names_[id] = as;
   }
 }
 
-// ---- what fits lanes ----------------------------------------------------------------------------------------------
+// What fits lanes.
 std::optional<std::string> BodyText::refuses_lanes(const std::map<int64_t, Range>& vars) {
   constexpr int64_t big = int64_t(1) << 30;
   bool narrow_load = false;
@@ -303,7 +345,8 @@ std::optional<std::string> BodyText::refuses_lanes(const std::map<int64_t, Range
     } else if (t.type == Type::index && t.op == Op::neg && small(in(0))) {
       r = {-in(0).hi, -in(0).lo};
     } else if (t.type == Type::index && t.op == Op::mul && small(in(0)) && small(in(1))) {
-      const auto [lo, hi] = std::minmax({in(0).lo * in(1).lo, in(0).lo * in(1).hi, in(0).hi * in(1).lo, in(0).hi * in(1).hi});
+      const auto [lo, hi] =
+          std::minmax({in(0).lo * in(1).lo, in(0).lo * in(1).hi, in(0).hi * in(1).lo, in(0).hi * in(1).hi});
       r = {lo, hi};
     } else if (t.op == Op::to_index && p_[t.args[0]].type == Type::boolean) {
       r = {0, 1};
@@ -317,12 +360,13 @@ std::optional<std::string> BodyText::refuses_lanes(const std::map<int64_t, Range
     if (!vector_.at(id)) continue;
     if (t.type == Type::bits) return "bits in lanes";
     if (t.op == Op::arg) narrow_load |= t.type == Type::index && ranges_[id].hi == INT32_MAX;
-    if (t.op == Op::div || t.op == Op::mod || t.op == Op::bit_and || t.op == Op::bit_or || t.op == Op::bit_xor ||
-        t.op == Op::shift_left || t.op == Op::shift_right)
+    if (t.op == Op::div || t.op == Op::mod || t.op == Op::bit_and || t.op == Op::bit_or ||
+        t.op == Op::bit_xor || t.op == Op::shift_left || t.op == Op::shift_right)
       return "integer operations in lanes";
     if (t.op == Op::to_index && p_[t.args[0]].type == Type::real) return "a truncation in lanes";
     if (t.type == Type::index && !u_.wide && !fits(r)) return "an index beyond 32 bits";
-    if (t.op == Op::to_real && p_[t.args[0]].type == Type::index && !u_.wide && in(0).hi >= INT32_MAX) return "an index beyond 32 bits";
+    if (t.op == Op::to_real && p_[t.args[0]].type == Type::index && !u_.wide && in(0).hi >= INT32_MAX)
+      return "an index beyond 32 bits";
     if (t.op == Op::holds)
       for (auto& b : body_->guards[size_t(t.whole)])
         for (auto& c : b) {
@@ -342,29 +386,34 @@ std::string gathered_offset(const Unit& u, const kernel::Body& b, const Ref& ref
     for (auto& [r, k] : ref.index[d].refs) {
       const Ref& from = b.refs[size_t(r)];
       const std::string at = text(offset(u, from)) + gathered_offset(u, b, from);
-      const std::string one = load_element(u, u.memory(from.memory).format, "m" + std::to_string(from.memory) + "[" + at + "]");
+      const std::string one =
+          load_element(u, u.memory(from.memory).format, "m" + std::to_string(from.memory) + "[" + at + "]");
       out += " + " + one + " * " + number(k * m.strides[d]);
     }
   return out;
 }
+
 std::string bound(const Unit& u, const kernel::Body& b, const kernel::Coordinate& c) {
   std::string out = text(c.affine);
   for (auto& [r, k] : c.refs) {
     const Ref& from = b.refs[size_t(r)];
     const std::string at = text(offset(u, from)) + gathered_offset(u, b, from);
-    out += " + " + load_element(u, u.memory(from.memory).format, "m" + std::to_string(from.memory) + "[" + at + "]") + " * " + number(k);
+    out += " + " +
+           load_element(u, u.memory(from.memory).format, "m" + std::to_string(from.memory) + "[" + at + "]") +
+           " * " + number(k);
   }
   return out;
 }
+
 std::string conjunction(const Unit& u, const kernel::Body& b, const kernel::Bounds& all) {
   std::string out;
   for (auto& c : all) out += (out.empty() ? "" : " && ") + bound(u, b, c) + " >= 0";
   return out.empty() ? "1" : out;
 }
 
-// ---- writes -------------------------------------------------------------------------------------------------------
-void print_store(Unit& u, const Ref& dst, const std::string& value, Type type, bool vector, Var lane, const std::string& mask,
-                 bool nowhere, bool stream, const std::string& gathered) {
+// Writes.
+void print_store(Unit& u, const Ref& dst, const std::string& value, Type type, bool vector, Var lane,
+                 const std::string& mask, bool nowhere, bool stream, const std::string& gathered) {
   const Memory& m = u.memory(dst.memory);
   check(expr::type_of(m.format) == type, "a value of another type than its memory " + m.name);
   check(!dst.checked && (!vector || pure(dst)), "a destination that is checked, or gathered in lanes");
@@ -378,7 +427,8 @@ void print_store(Unit& u, const Ref& dst, const std::string& value, Type type, b
       return u.line("tang_stream(" + pointer + ", " + value + ");");
     }
     if (mask.empty()) return u.line(store_vector(u, m.format, pointer, value));
-    if (u.wide || m.format == Format::f32) return u.line(fn(u, "store_masked", true) + "(" + pointer + ", " + mask + ", " + value + ");");
+    if (u.wide || m.format == Format::f32)
+      return u.line(fn(u, "store_masked", true) + "(" + pointer + ", " + mask + ", " + value + ");");
   }
   std::string one = "v[l]";
   if (type == Type::boolean) one = "(" + at_mask(u, "v") + " != 0)";
@@ -388,4 +438,4 @@ void print_store(Unit& u, const Ref& dst, const std::string& value, Type type, b
          store_element(u, m.format, base + "[" + at_lane(at, lane, "l") + "]", one) + " }");
 }
 
-}  // namespace tang::emit
+} // namespace tang::emit

@@ -1,4 +1,5 @@
-// Prints scalar bodies: each term once, in the loop level where all that it reads is known, for one lane or a vector.
+// Prints scalar bodies: each term once, in the loop level where all that it reads is known, for one lane or a
+// vector.
 #pragma once
 #include <optional>
 
@@ -7,23 +8,29 @@
 namespace tang::emit {
 
 class BodyText {
- public:
-  // `levels` are the statement's loop variables, outermost first; `vector` is the one whose lanes are a vector, or -1.
-  // `body` may be null: then only var leaves occur, named by name_var.
+public:
+  // `levels` are the statement's loop variables, outermost first; `vector` is the one whose lanes are a
+  // vector, or -1. `body` may be null: then only var leaves occur, named by name_var.
   BodyText(Unit& u, const kernel::Body* body, std::vector<Id> roots, std::vector<Var> levels, Var vector);
   // Why these roots cannot be computed in lanes, or nothing. `vars`: ranges of var leaves of type index.
   std::optional<std::string> refuses_lanes(const std::map<int64_t, Range>& vars = {});
-  // Prints the level's terms; dead lanes read nothing. A body with a `when` has two parts: the condition's terms, then the
-  // rest, whose reads wait for the innermost level, where the condition is known.
+
+  // Prints the level's terms; dead lanes read nothing. A body with a `when` has two parts: the condition's
+  // terms, then the rest, whose reads wait for the innermost level, where the condition is known.
   enum Part : uint8_t { condition, rest, both };
+
   void declare(int level, const std::string& mask = "", Part part = both);
   std::string value(Id id, bool as_vector);
+
   bool is_vector(Id id) const { return vector_.at(id); }
-  Range term_range(Id id) const { return ranges_.at(id); }  // after refuses_lanes
+
+  Range term_range(Id id) const { return ranges_.at(id); } // after refuses_lanes
+
   bool has_nowhere() const { return nowhere_; }
+
   void name_var(int64_t leaf, std::string text, bool vector);
 
- private:
+private:
   int ref_level(int r) const;
   bool ref_vector(int r) const;
   std::string coordinate(const kernel::Coordinate& c, const std::string& lane) const;
@@ -48,15 +55,16 @@ class BodyText {
 };
 
 // dst element(s) = value; `lane_mask` names a mask or is empty. Vector values go to lanes.
-void print_store(Unit& u, const Ref& dst, const std::string& value, Type type, bool vector, Var lane, const std::string& mask,
-                 bool nowhere, bool stream = false, const std::string& gathered = "");
+void print_store(Unit& u, const Ref& dst, const std::string& value, Type type, bool vector, Var lane,
+                 const std::string& mask, bool nowhere, bool stream = false,
+                 const std::string& gathered = "");
 // The gathered part of a destination's offset, and a bound's left side: integers read for one point.
 std::string gathered_offset(const Unit& u, const kernel::Body& b, const Ref& r);
 std::string bound(const Unit& u, const kernel::Body& b, const kernel::Coordinate& c);
-std::string conjunction(const Unit& u, const kernel::Body& b, const kernel::Bounds& all);  // in order
+std::string conjunction(const Unit& u, const kernel::Body& b, const kernel::Bounds& all); // in order
 std::string splat(const Unit& u, Type t, const std::string& scalar);
-const char* choice(Type t);  // the stem of the select of lanes
-std::string at_mask(const Unit& u, const std::string& mask);              // lane l of it
-std::string lanes_hold(const Unit& u, const Affine& a, int64_t k);  // the mask of a + k lane >= 0
+const char* choice(Type t);                                        // the stem of the select of lanes
+std::string at_mask(const Unit& u, const std::string& mask);       // lane l of it
+std::string lanes_hold(const Unit& u, const Affine& a, int64_t k); // the mask of a + k lane >= 0
 
-}  // namespace tang::emit
+} // namespace tang::emit

@@ -1,5 +1,5 @@
-// Contract as a register-blocked kernel of its own: rows x vectors accumulators, a broadcast, b in vectors, fused
-// multiply-add along k; the loops over blocks stand where the statement stood.
+// Contract as a register-blocked kernel of its own: rows x vectors accumulators, a broadcast, b in vectors,
+// fused multiply-add along k; the loops over blocks stand where the statement stood.
 #include <algorithm>
 
 #include "tang/base/error.hpp"
@@ -11,25 +11,28 @@ namespace tang::emit {
 namespace {
 using kernel::Contract;
 
-// One register block. `edge`: fewer columns than rows x vectors hold may be valid, and b must not be read beyond them.
+// One register block. `edge`: fewer columns than rows x vectors hold may be valid, and b must not be read
+// beyond them.
 struct Block {
   int rows, vectors;
   bool edge;
 };
 
 class ContractText {
- public:
+public:
   ContractText(Unit& u, const Contract& c) : u_(u), c_(c) {
     check(pure(c.dst) && pure(c.a) && pure(c.b), "a contraction's operands are affine and unchecked");
     check(!c.m.empty() && !c.n.empty() && !c.k.empty(), "a contraction's axes");
     a_ = offset(u, c.a), b_ = offset(u, c.b), d_ = offset(u, c.dst);
     mi_ = c.m.back(), ni_ = c.n.back();
-    check(coefficient(d_, ni_.var) == 1 && coefficient(b_, ni_.var) == 1, "n's innermost axis is contiguous in dst and b");
+    check(coefficient(d_, ni_.var) == 1 && coefficient(b_, ni_.var) == 1,
+          "n's innermost axis is contiguous in dst and b");
     rows_ = int(std::min<int64_t>(std::max(1, c.rows), mi_.extent));
     vectors_ = int(std::min<int64_t>(std::max(1, c.vectors), ceil_div(ni_.extent, u.lanes)));
     a_global_ = u.memory(c.a.memory).home == kernel::Home::global;
     b_global_ = u.memory(c.b.memory).home == kernel::Home::global;
   }
+
   void print() {
     u_.open("");
     extent("M", c_.m, c_.m_end), extent("N", c_.n, c_.n_end), extent("K", c_.k, c_.k_end);
@@ -37,7 +40,8 @@ class ContractText {
     const int64_t wide = int64_t(vectors_) * u_.lanes, whole = ni_.extent / wide * wide;
     const std::string n = name(ni_.var);
     if (whole) {
-      u_.open("for (int64_t " + n + " = 0; " + n + " < " + number(whole) + " && " + text(n_flat) + " < N; " + n + " += " + number(wide) + ")");
+      u_.open("for (int64_t " + n + " = 0; " + n + " < " + number(whole) + " && " + text(n_flat) + " < N; " +
+              n + " += " + number(wide) + ")");
       rows(n_flat, vectors_, false);
       u_.close();
     }
@@ -51,16 +55,19 @@ class ContractText {
     u_.close();
   }
 
- private:
+private:
   static int64_t points(const std::vector<TileAxis>& axes) {
     int64_t n = 1;
     for (auto& a : axes) n *= a.extent;
     return n;
   }
+
   void extent(const char* as, const std::vector<TileAxis>& axes, const std::optional<Affine>& end) {
     const std::string n = number(points(axes));
-    u_.line(std::string("const int64_t ") + as + " = " + (end ? "tang_lesser(" + n + ", " + text(*end) + ")" : n) + ";");
+    u_.line(std::string("const int64_t ") + as + " = " +
+            (end ? "tang_lesser(" + n + ", " + text(*end) + ")" : n) + ";");
   }
+
   // Opens loops over all but the innermost axis; returns the flat coordinate.
   Affine loops(const std::string& limit, const std::vector<TileAxis>& axes) {
     Affine flat;
@@ -70,17 +77,20 @@ class ContractText {
       flat = flat + kernel::variable(axes[i].var, below);
       const std::string v = name(axes[i].var);
       if (i + 1 < axes.size())
-        u_.open("for (int64_t " + v + " = 0; " + v + " < " + number(axes[i].extent) + " && " + text(flat) + " < " + limit + "; ++" + v + ")");
+        u_.open("for (int64_t " + v + " = 0; " + v + " < " + number(axes[i].extent) + " && " + text(flat) +
+                " < " + limit + "; ++" + v + ")");
     }
     return flat;
   }
+
   void rows(const Affine& n_flat, int vectors, bool ragged) {
     const std::string m = name(mi_.var);
     u_.line("const int64_t cols = N - " + text(n_flat) + ";");
     Affine flat = loops("M", c_.m);
     const int64_t whole = mi_.extent / rows_ * rows_;
     const int rest = int(mi_.extent - whole);
-    u_.open("for (int64_t " + m + " = 0; " + m + " < " + number(whole) + " && " + text(flat) + " < M; " + m + " += " + number(rows_) + ")");
+    u_.open("for (int64_t " + m + " = 0; " + m + " < " + number(whole) + " && " + text(flat) + " < M; " + m +
+            " += " + number(rows_) + ")");
     u_.line("const int64_t rows = M - " + text(flat) + ";");
     block(rows_, vectors, ragged);
     u_.close();
@@ -93,15 +103,21 @@ class ContractText {
     }
     for (size_t i = 0; i + 1 < c_.m.size(); ++i) u_.close();
   }
+
   void block(int rows, int vectors, bool ragged) {
     const int64_t wide = int64_t(vectors) * u_.lanes;
     // The last columns of the innermost axis end before the vectors do.
-    const std::string cols = ragged ? "tang_lesser(cols, " + number(ni_.extent % u_.lanes + (vectors - 1) * u_.lanes) + ")" : "cols";
-    const std::string args = "(m" + std::to_string(c_.a.memory) + " + " + text(zero(a_, c_.k)) + ", m" + std::to_string(c_.b.memory) + " + " +
-                             text(zero(b_, c_.k)) + ", m" + std::to_string(c_.dst.memory) + " + " + text(d_) + ", K, ";
+    const std::string cols =
+        ragged ? "tang_lesser(cols, " + number(ni_.extent % u_.lanes + (vectors - 1) * u_.lanes) + ")"
+               : "cols";
+    const std::string args = "(m" + std::to_string(c_.a.memory) + " + " + text(zero(a_, c_.k)) + ", m" +
+                             std::to_string(c_.b.memory) + " + " + text(zero(b_, c_.k)) + ", m" +
+                             std::to_string(c_.dst.memory) + " + " + text(d_) + ", K, ";
     const bool edges = b_global_ && (ragged || c_.n_end);
     const bool few = a_global_ && c_.m_end && rows > 1;
-    auto call = [&](int r, bool edge, const std::string& valid) { return helper({r, vectors, edge}) + args + valid + ", " + cols + ");"; };
+    auto call = [&](int r, bool edge, const std::string& valid) {
+      return helper({r, vectors, edge}) + args + valid + ", " + cols + ");";
+    };
     auto by_edge = [&](int r, const std::string& valid) {
       if (!edges) return u_.line(call(r, false, valid));
       if (ragged) return u_.line(call(r, true, valid));
@@ -121,11 +137,15 @@ class ContractText {
     u_.close();
     u_.close();
   }
+
   static Affine zero(Affine a, const std::vector<TileAxis>& axes) {
     for (auto& x : axes) a = without(a, x.var);
     return a;
   }
-  std::string splat(const std::string& x) const { return (u_.wide ? "tang_dsplatW(" : "tang_splatW(") + x + ")"; }
+
+  std::string splat(const std::string& x) const {
+    return (u_.wide ? "tang_dsplatW(" : "tang_splatW(") + x + ")";
+  }
 
   std::string helper(const Block& b) {
     const Memory &ma = u_.memory(c_.a.memory), &mb = u_.memory(c_.b.memory), &md = u_.memory(c_.dst.memory);
@@ -140,12 +160,13 @@ class ContractText {
       return t;
     };
     auto acc = [](int r, int v) { return "c" + std::to_string(r) + "_" + std::to_string(v); };
-    s = std::string("(const ") + element_type(ma.format) + "* a, const " + element_type(mb.format) + "* b, " + element_type(md.format) +
-        "* d, int64_t K, int64_t rows, int64_t cols) {\n";
+    s = std::string("(const ") + element_type(ma.format) + "* a, const " + element_type(mb.format) + "* b, " +
+        element_type(md.format) + "* d, int64_t K, int64_t rows, int64_t cols) {\n";
     line(V + " " + each(", ", [&](int r, int v) { return acc(r, v) + " = {0}"; }) + ";");
     if (b.edge)
       for (int v = 0; v < b.vectors; ++v)
-        line("const " + value_type(Type::boolean, u_.wide, true) + " live" + std::to_string(v) + " = " + fn(u_, "live", true) + "(cols - " + number(v * u_.lanes) + ");");
+        line("const " + value_type(Type::boolean, u_.wide, true) + " live" + std::to_string(v) + " = " +
+             fn(u_, "live", true) + "(cols - " + number(v * u_.lanes) + ");");
     // k: outer axes by index, the innermost by moving pointers
     std::string flat, off_a, off_b;
     int64_t below = points(c_.k);
@@ -163,25 +184,29 @@ class ContractText {
       }
       line(std::string("const ") + element_type(ma.format) + "* p = a" + off_a + ";");
       line(std::string("const ") + element_type(mb.format) + "* q = b" + off_b + ";");
-      line("for (int64_t k = " + (flat.empty() ? "K" : "tang_lesser(" + number(e) + ", K - (" + flat + "))") + "; k > 0; --k, p += " + number(ka) +
-           ", q += " + number(kb) + ") {");
+      line("for (int64_t k = " + (flat.empty() ? "K" : "tang_lesser(" + number(e) + ", K - (" + flat + "))") +
+           "; k > 0; --k, p += " + number(ka) + ", q += " + number(kb) + ") {");
       pad += "  ";
       for (int v = 0; v < b.vectors; ++v) {
         const std::string at = "q + " + std::to_string(v * u_.lanes), as = "b" + std::to_string(v);
         if (!b.edge && has_vector_access(u_, mb.format)) {
           line("const " + V + " " + as + " = " + load_vector(u_, mb.format, at) + ";");
         } else if (b.edge && (u_.wide || mb.format == Format::f32) && has_vector_access(u_, mb.format)) {
-          line("const " + V + " " + as + " = " + fn(u_, "load_masked", true) + "(" + at + ", live" + std::to_string(v) + ");");
+          line("const " + V + " " + as + " = " + fn(u_, "load_masked", true) + "(" + at + ", live" +
+               std::to_string(v) + ");");
         } else {
           line(V + " " + as + ";");
-          line("for (int l = 0; l < " + w + "; ++l) " + as + "[l] = " + (b.edge ? (u_.wide ? "tang_dat(live" : "tang_at(live") + std::to_string(v) + ", l) ? " : "") +
+          line("for (int l = 0; l < " + w + "; ++l) " + as + "[l] = " +
+               (b.edge ? (u_.wide ? "tang_dat(live" : "tang_at(live") + std::to_string(v) + ", l) ? " : "") +
                load_element(u_, mb.format, "(" + at + ")[l]") + (b.edge ? " : 0" : "") + ";");
         }
       }
       for (int r = 0; r < b.rows; ++r) {
-        std::string t = "{ const " + V + " x = " + splat(load_element(u_, ma.format, "p[" + number(r * am) + "]")) + ";";
+        std::string t =
+            "{ const " + V + " x = " + splat(load_element(u_, ma.format, "p[" + number(r * am) + "]")) + ";";
         for (int v = 0; v < b.vectors; ++v)
-          t += " " + acc(r, v) + " = " + (u_.wide ? "tang_dfmaW" : "tang_fmaW") + "(x, b" + std::to_string(v) + ", " + acc(r, v) + ");";
+          t += " " + acc(r, v) + " = " + (u_.wide ? "tang_dfmaW" : "tang_fmaW") + "(x, b" +
+               std::to_string(v) + ", " + acc(r, v) + ");";
         line(t + " }");
       }
     }
@@ -197,7 +222,10 @@ class ContractText {
       for (int r = 0; r < b.rows; ++r) {
         std::string t;
         for (int v = 0; v < b.vectors; ++v)
-          t += store_vector(u_, md.format, place(r, v), c_.accumulate ? load_vector(u_, md.format, place(r, v)) + " + " + acc(r, v) : acc(r, v)) + " ";
+          t += store_vector(u_, md.format, place(r, v),
+                            c_.accumulate ? load_vector(u_, md.format, place(r, v)) + " + " + acc(r, v)
+                                          : acc(r, v)) +
+               " ";
         line(t);
       }
       line("return;");
@@ -208,8 +236,11 @@ class ContractText {
     line("for (int r = 0; r < " + number(b.rows) + " && r < rows; ++r)");
     line("  for (int v = 0; v < " + number(b.vectors) + "; ++v)");
     line("    for (int l = 0; l < " + w + " && v * " + w + " + l < cols; ++l) {");
-    const std::string at = "d[r * " + number(dm) + " + v * " + w + " + l]", one = "all[r * " + number(b.vectors) + " + v][l]";
-    line("      " + store_element(u_, md.format, at, c_.accumulate ? "(" + load_element(u_, md.format, at) + " + " + one + ")" : one));
+    const std::string at = "d[r * " + number(dm) + " + v * " + w + " + l]",
+                      one = "all[r * " + number(b.vectors) + " + v][l]";
+    line("      " +
+         store_element(u_, md.format, at,
+                       c_.accumulate ? "(" + load_element(u_, md.format, at) + " + " + one + ")" : one));
     line("    }");
     s += "}\n";
     return u_.helper(s);
@@ -222,8 +253,8 @@ class ContractText {
   int rows_, vectors_;
   bool a_global_, b_global_;
 };
-}  // namespace
+} // namespace
 
 void print_contract(Unit& u, const Contract& c) { ContractText(u, c).print(); }
 
-}  // namespace tang::emit
+} // namespace tang::emit

@@ -1,6 +1,6 @@
 // Fold as C loops: accumulators in registers, independent chains, lanes that are points or partial results.
-// Term t of the innermost fold loop goes to chain t mod ways while whole rounds last, the rest to chain 0; chains are
-// combined as a tree, then lanes l and l + n/2, n/4, .. 1.
+// Term t of the innermost fold loop goes to chain t mod ways while whole rounds last, the rest to chain 0;
+// chains are combined as a tree, then lanes l and l + n/2, n/4, .. 1.
 #include <algorithm>
 #include <memory>
 
@@ -12,11 +12,12 @@ namespace tang::emit {
 
 namespace {
 class FoldText {
- public:
+public:
   FoldText(Unit& u, const kernel::Fold& f) : u_(u), f_(f), kept_(f.kept), folded_(f.folded), p_(*u.k.pool) {
     n_ = f.combine.size();
     check(f.dst.size() == n_ && f.identity.size() == n_ && f.body.values.size() == n_, "a fold's components");
-    hoists_ = pure(f.bounds) && pure(f.limits) && (f.partial.empty() || (f.partial.size() == 1 && pure(f.partial[0])));
+    hoists_ = pure(f.bounds) && pure(f.limits) &&
+              (f.partial.empty() || (f.partial.size() == 1 && pure(f.partial[0])));
     safe_ = hoists_;
     roots_ = f.body.values;
     if (f.body.when) roots_.push_back(*f.body.when);
@@ -32,10 +33,12 @@ class FoldText {
       if (!f_.partial.empty()) b.push_back(&f_.partial[0]);
     }
     limits_ = limits(axes_, b, lane_);
-    // A bound of the terms that names only kept axes must leave the point's identity stored: it is tested inside.
+    // A bound of the terms that names only kept axes must leave the point's identity stored: it is tested
+    // inside.
     if (hoists_) split_term_bounds();
     ways_ = folded_.empty() ? 1 : std::max(1, f.ways);
   }
+
   void print() {
     u_.open("");
     if (!why_scalar_.empty()) u_.line("// one lane: " + why_scalar_);
@@ -47,15 +50,17 @@ class FoldText {
     u_.close();
   }
 
- private:
+private:
   static std::string tests(const std::vector<Affine>& all) {
     std::string s;
     for (auto& b : all) s += (s.empty() ? "" : " && ") + text(b) + " >= 0";
     return s;
   }
+
   void choose_lanes() {
     const bool folded = size_t(f_.vector) >= f_.kept.size();
-    const Var want = folded ? f_.folded[size_t(f_.vector) - f_.kept.size()].var : f_.kept[size_t(f_.vector)].var;
+    const Var want =
+        folded ? f_.folded[size_t(f_.vector) - f_.kept.size()].var : f_.kept[size_t(f_.vector)].var;
     if (!hoists_) return void(why_scalar_ = "tests of points");
     for (auto& d : f_.dst)
       if (!pure(d)) return void(why_scalar_ = "a gathered destination");
@@ -82,7 +87,7 @@ class FoldText {
     if (auto why = joint.refuses_lanes(state)) return void(why_scalar_ = *why);
     for (size_t c = 0; c < n_ && !u_.wide; ++c)
       if (f_.identity[c].type == Type::index) {
-        const Range& r = joint.term_range(f_.combine[c]), &s = state[int64_t(2 * c)];
+        const Range &r = joint.term_range(f_.combine[c]), &s = state[int64_t(2 * c)];
         if (r.lo < s.lo || r.hi > s.hi) return void(why_scalar_ = "an index that grows");
       }
     lane_ = want;
@@ -91,8 +96,10 @@ class FoldText {
     auto it = std::find_if(axes.begin(), axes.end(), [&](auto& x) { return x.var == want; });
     std::rotate(it, it + 1, axes.end());
   }
+
   void split_term_bounds() {
-    // limits() put every bound at its deepest axis; those of terms that ended on a kept axis move to `term_tests_`.
+    // limits() put every bound at its deepest axis; those of terms that ended on a kept axis move to
+    // `term_tests_`.
     std::vector<Affine> terms;
     auto collect = [&](const kernel::Bounds& b) {
       for (auto& c : b) {
@@ -118,22 +125,24 @@ class FoldText {
     if (!f_.partial.empty()) keep(f_.partial[0]);
     b.push_back(&deep);
     limits_ = limits(axes_, b, lane_);
-    for (auto& t : terms)
-      (lane_ >= 0 && coefficient(t, lane_) ? lane_terms_ : term_tests_).push_back(t);
+    for (auto& t : terms) (lane_ >= 0 && coefficient(t, lane_) ? lane_terms_ : term_tests_).push_back(t);
     safe_ = false;
   }
 
-  // ---- accumulators -------------------------------------------------------------------------------------------
+  // Accumulators.
   std::string acc(int chain, size_t c) const { return "a" + std::to_string(chain) + "_" + std::to_string(c); }
+
   std::string type(size_t c, bool vector) const { return value_type(f_.identity[c].type, u_.wide, vector); }
+
   std::vector<std::string> accs(int chain) const {
     std::vector<std::string> out;
     for (size_t c = 0; c < n_; ++c) out.push_back(acc(chain, c));
     return out;
   }
+
   // into = combine(a, b), where `mask` (or everywhere).
-  void join(const std::vector<std::string>& into, const std::vector<std::string>& a, const std::vector<std::string>& b,
-            bool vector, const std::string& mask) {
+  void join(const std::vector<std::string>& into, const std::vector<std::string>& a,
+            const std::vector<std::string>& b, bool vector, const std::string& mask) {
     BodyText t(u_, nullptr, f_.combine, {}, -1);
     for (size_t c = 0; c < n_; ++c) {
       t.name_var(int64_t(2 * c), a[c], vector);
@@ -147,11 +156,15 @@ class FoldText {
       u_.line("const " + type(c, vector) + " " + out[c] + " = " + t.value(f_.combine[c], vector) + ";");
     }
     for (size_t c = 0; c < n_; ++c)
-      u_.line(into[c] + " = " + (mask.empty() ? out[c] : fn(u_, choice(f_.identity[c].type), true) + "(" + mask + ", " + out[c] + ", " + into[c] + ")") + ";");
+      u_.line(into[c] + " = " +
+              (mask.empty() ? out[c]
+                            : fn(u_, choice(f_.identity[c].type), true) + "(" + mask + ", " + out[c] + ", " +
+                                  into[c] + ")") +
+              ";");
     u_.close();
   }
 
-  // ---- loops --------------------------------------------------------------------------------------------------
+  // Loops.
   void nest(size_t level) {
     if (level == kept_.size()) return point();
     auto [lo, hi] = interval(limits_.levels[level]);
@@ -165,7 +178,8 @@ class FoldText {
     const std::string end = u_.fresh("hi");
     u_.line("const int64_t " + end + " = " + hi + ";");
     u_.line("int64_t " + v + " = " + lo + ";");
-    u_.open("for (; " + v + " + " + number(u_.lanes) + " <= " + end + "; " + v + " += " + number(u_.lanes) + ")");
+    u_.open("for (; " + v + " + " + number(u_.lanes) + " <= " + end + "; " + v + " += " + number(u_.lanes) +
+            ")");
     if (safe_) text_->declare(int(level) + 1);
     point();
     u_.close();
@@ -178,10 +192,13 @@ class FoldText {
     kept_mask_ = "";
     u_.close();
   }
+
   std::string live(const std::string& as, const std::string& end) const {
     const std::string left = "(" + end + " - " + name(lane_) + ")";
-    return "const " + value_type(Type::boolean, u_.wide, true) + " " + as + " = " + fn(u_, "live", true) + left + ";";
+    return "const " + value_type(Type::boolean, u_.wide, true) + " " + as + " = " + fn(u_, "live", true) +
+           left + ";";
   }
+
   void point() {
     const bool vector = lane_ >= 0;
     std::string test;
@@ -192,7 +209,8 @@ class FoldText {
     for (int w = 0; w < ways_; ++w)
       for (size_t c = 0; c < n_; ++c) {
         const std::string e = literal(f_.identity[c], u_.wide);
-        u_.line(type(c, vector) + " " + acc(w, c) + " = " + (vector ? splat(u_, f_.identity[c].type, e) : e) + ";");
+        u_.line(type(c, vector) + " " + acc(w, c) + " = " + (vector ? splat(u_, f_.identity[c].type, e) : e) +
+                ";");
       }
     if (!term_tests_.empty()) u_.open("if (" + tests(term_tests_) + ")");
     if (!safe_ && hoists_)
@@ -204,6 +222,7 @@ class FoldText {
     finish();
     if (!test.empty()) u_.close();
   }
+
   void finish() {
     std::vector<std::string> out = accs(0);
     bool vector = lane_ >= 0;
@@ -214,10 +233,13 @@ class FoldText {
         for (size_t c = 0; c < n_; ++c) {
           const std::string t = type(c, true), call = swap + std::to_string(d) + "(";
           if (f_.identity[c].type == Type::boolean) {
-            other.push_back((u_.wide ? "tang_dmask_of((L)" : "tang_mask_of((I)") + call + (u_.wide ? "(D)tang_dmask_ints(" : "(F)tang_mask_ints(") + out[c] + ")))");
+            other.push_back((u_.wide ? "tang_dmask_of((L)" : "tang_mask_of((I)") + call +
+                            (u_.wide ? "(D)tang_dmask_ints(" : "(F)tang_mask_ints(") + out[c] + ")))");
             continue;
           }
-          other.push_back(f_.identity[c].type == Type::real ? call + out[c] + ")" : "((" + t + ")" + call + (u_.wide ? "(D)" : "(F)") + out[c] + "))");
+          other.push_back(f_.identity[c].type == Type::real
+                              ? call + out[c] + ")"
+                              : "((" + t + ")" + call + (u_.wide ? "(D)" : "(F)") + out[c] + "))");
         }
         u_.open("");
         std::vector<std::string> right;
@@ -233,8 +255,10 @@ class FoldText {
         const Type t = f_.identity[c].type;
         const std::string one = out[c] + "[0]";
         std::string v = one;
-        if (t == Type::boolean) v = "(" + std::string(u_.wide ? "tang_dat(" : "tang_at(") + out[c] + ", 0) != 0)";
-        if (t == Type::index && nowhere_ && !u_.wide) v = "(" + one + " == INT32_MAX ? INT64_MAX : " + one + ")";
+        if (t == Type::boolean)
+          v = "(" + std::string(u_.wide ? "tang_dat(" : "tang_at(") + out[c] + ", 0) != 0)";
+        if (t == Type::index && nowhere_ && !u_.wide)
+          v = "(" + one + " == INT32_MAX ? INT64_MAX : " + one + ")";
         u_.line(type(c, false) + " s" + std::to_string(c) + " = " + v + ";");
         out[c] = "s" + std::to_string(c);
       }
@@ -249,23 +273,31 @@ class FoldText {
         const Affine at = offset(u_, f_.dst[c]);
         const int64_t k = vector ? coefficient(at, lane_) : 0;
         if (!vector) {
-          u_.line("const " + type(c, false) + " " + old[c] + " = " + load_element(u_, m.format, base + "[" + text(at) + "]") + ";");
+          u_.line("const " + type(c, false) + " " + old[c] + " = " +
+                  load_element(u_, m.format, base + "[" + text(at) + "]") + ";");
         } else if (k == 1 && mask.empty() && has_vector_access(u_, m.format)) {
-          u_.line("const " + type(c, true) + " " + old[c] + " = " + load_vector(u_, m.format, base + " + " + text(at)) + ";");
+          u_.line("const " + type(c, true) + " " + old[c] + " = " +
+                  load_vector(u_, m.format, base + " + " + text(at)) + ";");
         } else {
-          const std::string one = load_element(u_, m.format, base + "[" + text(at) + " + l * " + number(k) + "]");
+          const std::string one =
+              load_element(u_, m.format, base + "[" + text(at) + " + l * " + number(k) + "]");
           const bool boolean = f_.identity[c].type == Type::boolean;
           const std::string into = boolean ? old[c] + "_ints" : old[c];
           u_.line((boolean ? u_.wide ? "L" : "I" : type(c, true)) + " " + into + ";");
-          u_.line("for (int l = 0; l < " + number(u_.lanes) + "; ++l) " + into + "[l] = " + (mask.empty() ? "" : at_mask(u_, mask) + " ? ") +
-                  (boolean ? "-" : "") + one + (mask.empty() ? "" : " : 0") + ";");
-          if (boolean) u_.line("const " + type(c, true) + " " + old[c] + " = " + (u_.wide ? "tang_dmask_of(" : "tang_mask_of(") + into + ");");
+          u_.line("for (int l = 0; l < " + number(u_.lanes) + "; ++l) " + into +
+                  "[l] = " + (mask.empty() ? "" : at_mask(u_, mask) + " ? ") + (boolean ? "-" : "") + one +
+                  (mask.empty() ? "" : " : 0") + ";");
+          if (boolean)
+            u_.line("const " + type(c, true) + " " + old[c] + " = " +
+                    (u_.wide ? "tang_dmask_of(" : "tang_mask_of(") + into + ");");
         }
       }
       join(out, old, out, vector, "");
     }
-    for (size_t c = 0; c < n_; ++c) print_store(u_, f_.dst[c], out[c], f_.identity[c].type, vector, lane_, mask, nowhere_);
+    for (size_t c = 0; c < n_; ++c)
+      print_store(u_, f_.dst[c], out[c], f_.identity[c].type, vector, lane_, mask, nowhere_);
   }
+
   void fold(size_t f) {
     const size_t level = kept_.size() + f;
     if (f == folded_.size()) return term(0);
@@ -283,7 +315,8 @@ class FoldText {
     u_.line("int64_t " + i + " = " + lo + ";");
     u_.line("const int64_t " + end + " = " + hi + ";");
     if (ways_ > 1) {
-      u_.open("for (; " + i + " + " + number(ways_ * step) + " <= " + end + "; " + i + " += " + number(ways_ * step) + ")");
+      u_.open("for (; " + i + " + " + number(ways_ * step) + " <= " + end + "; " + i +
+              " += " + number(ways_ * step) + ")");
       for (int w = 0; w < ways_; ++w) {
         u_.open("");
         u_.line("const int64_t " + v + " = " + i + " + " + number(w * step) + ";");
@@ -296,7 +329,8 @@ class FoldText {
     u_.line("const int64_t " + v + " = " + i + ";");
     term(0);
     u_.close();
-    if (step == 1 || (lo == "0" && hi == number(axes_[level].extent) && axes_[level].extent % step == 0)) return;
+    if (step == 1 || (lo == "0" && hi == number(axes_[level].extent) && axes_[level].extent % step == 0))
+      return;
     u_.open("if (" + i + " < " + end + ")");
     u_.line("const int64_t " + v + " = " + i + ";");
     u_.line(live("rest", end));
@@ -305,6 +339,7 @@ class FoldText {
     term_mask_ = "";
     u_.close();
   }
+
   void term(int chain) {
     const int level = int(axes_.size());
     std::vector<Affine> lane_tests = lane_terms_;
@@ -313,7 +348,8 @@ class FoldText {
       std::string all, mask;
       for (auto& t : lane_tests) {
         const int64_t k = coefficient(t, lane_);
-        all += (all.empty() ? "" : " && ") + text(k < 0 ? t + kernel::constant(k * (u_.lanes - 1)) : t) + " >= 0";
+        all += (all.empty() ? "" : " && ") + text(k < 0 ? t + kernel::constant(k * (u_.lanes - 1)) : t) +
+               " >= 0";
         mask += (mask.empty() ? "" : " & ") + lanes_hold(u_, t, k);
       }
       const std::string outer = !term_mask_.empty() ? term_mask_ : kept_mask_;
@@ -325,12 +361,14 @@ class FoldText {
       } else {
         u_.open("");
       }
-      u_.line("const " + value_type(Type::boolean, u_.wide, true) + " some = " + mask + (outer.empty() ? "" : " & " + outer) + ";");
+      u_.line("const " + value_type(Type::boolean, u_.wide, true) + " some = " + mask +
+              (outer.empty() ? "" : " & " + outer) + ";");
       live_term(chain, level, "some", "some");
       return u_.close();
     }
     live_term(chain, level, term_mask_.empty() ? kept_mask_ : term_mask_, term_mask_);
   }
+
   // Reads under `reads`; counts under `counts` (dead lanes of a kept tail may count: they are not stored).
   void live_term(int chain, int level, const std::string& reads, const std::string& counts) {
     const bool vector = lane_ >= 0;
@@ -343,13 +381,15 @@ class FoldText {
       if (!test.empty()) u_.open("if (" + test + ")");
       for (int i = 0; i < level; ++i) text_->declare(i);
     }
-    const bool late = !folded_.empty() || !hoists_;  // else the point has declared everything
+    const bool late = !folded_.empty() || !hoists_; // else the point has declared everything
     if (late) text_->declare(level, reads, f_.body.when ? BodyText::condition : BodyText::both);
     if (f_.body.when && vector) {
-      u_.line("const " + value_type(Type::boolean, u_.wide, true) + " here = " + text_->value(*f_.body.when, true) + (mask.empty() ? "" : " & " + mask) + ";");
+      u_.line("const " + value_type(Type::boolean, u_.wide, true) +
+              " here = " + text_->value(*f_.body.when, true) + (mask.empty() ? "" : " & " + mask) + ";");
       mask = "here";
       const bool both = !reads.empty() && reads != counts;
-      if (late && both) u_.line("const " + value_type(Type::boolean, u_.wide, true) + " seen = here & " + reads + ";");
+      if (late && both)
+        u_.line("const " + value_type(Type::boolean, u_.wide, true) + " seen = here & " + reads + ";");
       if (late) text_->declare(level, both ? "seen" : "here", BodyText::rest);
     } else if (f_.body.when) {
       u_.open("if (" + text_->value(*f_.body.when, false) + ")");
@@ -361,6 +401,7 @@ class FoldText {
     if (f_.body.when && !vector) u_.close();
     if (!test.empty()) u_.close();
   }
+
   Unit& u_;
   const kernel::Fold& f_;
   std::vector<TileAxis> kept_, folded_, axes_;
@@ -375,8 +416,8 @@ class FoldText {
   std::unique_ptr<BodyText> text_;
   Limits limits_;
 };
-}  // namespace
+} // namespace
 
 void print_fold(Unit& u, const kernel::Fold& f) { FoldText(u, f).print(); }
 
-}  // namespace tang::emit
+} // namespace tang::emit

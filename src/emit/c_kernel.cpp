@@ -10,12 +10,14 @@
 namespace tang::emit {
 
 void Unit::line(const std::string& s) { out += std::string(size_t(indent) * 2, ' ') + s + "\n"; }
+
 std::string Unit::helper(const std::string& text) {
   size_t at = 0;
   while (at < helpers.size() && helpers[at] != text) ++at;
   if (at == helpers.size()) helpers.push_back(text);
   return k.name + "_part" + std::to_string(at);
 }
+
 Range Unit::range(const Affine& a) const {
   Range r{a.c, a.c};
   for (auto& [v, c] : a.terms) {
@@ -32,7 +34,9 @@ std::string number(int64_t v) {
   if (v == INT64_MIN) return "INT64_MIN";
   return v < 0 ? "(" + std::to_string(v) + ")" : std::to_string(v);
 }
+
 std::string name(Var v) { return "x" + std::to_string(v); }
+
 std::string text(const Affine& a) {
   std::string s;
   for (auto& [v, k] : a.terms) {
@@ -43,63 +47,89 @@ std::string text(const Affine& a) {
   if (a.c) s += (a.c < 0 ? " - " : " + ") + std::to_string(a.c < 0 ? -a.c : a.c);
   return a.terms.size() == 1 && !a.c && a.terms[0].second == 1 ? s : "(" + s + ")";
 }
+
 std::string literal(const Value& v, bool wide) {
   if (v.type == Type::boolean) return v.i ? "1" : "0";
-  if (v.type == Type::bits) return v.i < 0 || v.i > INT32_MAX ? std::to_string(uint64_t(v.i)) + "u" : std::to_string(v.i);
+  if (v.type == Type::bits)
+    return v.i < 0 || v.i > INT32_MAX ? std::to_string(uint64_t(v.i)) + "u" : std::to_string(v.i);
   if (v.type == Type::index) return v.i == INT64_MAX ? "INT64_MAX" : number(v.i);
   const double r = wide ? v.r : double(float(v.r));
   if (std::isnan(r)) return wide ? "__builtin_nan(\"\")" : "__builtin_nanf(\"\")";
-  if (std::isinf(r)) return std::string(r < 0 ? "(-" : "(") + (wide ? "__builtin_inf())" : "__builtin_inff())");
+  if (std::isinf(r))
+    return std::string(r < 0 ? "(-" : "(") + (wide ? "__builtin_inf())" : "__builtin_inff())");
   char s[48];
   std::snprintf(s, sizeof s, wide ? "%a" : "%af", r);
   return std::signbit(r) ? "(" + std::string(s) + ")" : s;
 }
+
 const char* element_type(Format f) {
   switch (f) {
-    case Format::f64: return "double";
-    case Format::f32: case Format::tf32: return "float";
-    case Format::f16: case Format::bf16: case Format::u16: return "uint16_t";
-    case Format::e4m3: case Format::e5m2: case Format::u8: case Format::boolean: return "uint8_t";
-    case Format::i64: return "int64_t";
-    case Format::i32: return "int32_t";
-    case Format::i16: return "int16_t";
-    case Format::i8: return "int8_t";
-    case Format::u32: return "uint32_t";
-    default: bug(__FILE__, __LINE__, "a format without storage");
+  case Format::f64: return "double";
+  case Format::f32:
+  case Format::tf32: return "float";
+  case Format::f16:
+  case Format::bf16:
+  case Format::u16: return "uint16_t";
+  case Format::e4m3:
+  case Format::e5m2:
+  case Format::u8:
+  case Format::boolean: return "uint8_t";
+  case Format::i64: return "int64_t";
+  case Format::i32: return "int32_t";
+  case Format::i16: return "int16_t";
+  case Format::i8: return "int8_t";
+  case Format::u32: return "uint32_t";
+  default: bug(__FILE__, __LINE__, "a format without storage");
   }
 }
+
 std::string value_type(Type t, bool wide, bool vector) {
   if (t == Type::real) return vector ? (wide ? "D" : "F") : wide ? "double" : "float";
   if (vector) return t == Type::boolean ? (wide ? "N" : "M") : wide ? "L" : "I";
-  return t == Type::boolean ? "int" : "int64_t";  // bits are kept as int64 and used as uint64
+  return t == Type::boolean ? "int" : "int64_t"; // bits are kept as int64 and used as uint64
 }
+
 std::string fn(const Unit& u, const std::string& stem, bool vector) {
   return std::string(u.wide ? "tang_d" : "tang_") + stem + (vector ? "W" : "1");
 }
+
 std::string load_element(const Unit& u, Format f, const std::string& place) {
   const auto& row = expr::row(f);
-  if (f == Format::f32 || f == Format::f64) return f == (u.wide ? Format::f64 : Format::f32) ? place : (u.wide ? "(double)" : "(float)") + place;
-  if (row.type == Type::real) return std::string(u.wide ? "(double)" : "") + "tang_from_" + row.name + "(" + place + ")";
+  if (f == Format::f32 || f == Format::f64)
+    return f == (u.wide ? Format::f64 : Format::f32) ? place : (u.wide ? "(double)" : "(float)") + place;
+  if (row.type == Type::real)
+    return std::string(u.wide ? "(double)" : "") + "tang_from_" + row.name + "(" + place + ")";
   if (row.type == Type::boolean) return "(" + place + " != 0)";
   return "(int64_t)" + place;
 }
+
 std::string store_element(const Unit& u, Format f, const std::string& place, const std::string& value) {
   const auto& row = expr::row(f);
   if (f == Format::f32 || f == Format::f64) return place + " = (" + element_type(f) + ")" + value + ";";
-  if (row.type == Type::real) return place + " = tang_to_" + row.name + "(" + (u.wide ? "tang_odd(" + value + ")" : value) + ");";
+  if (row.type == Type::real)
+    return place + " = tang_to_" + row.name + "(" + (u.wide ? "tang_odd(" + value + ")" : value) + ");";
   return place + " = (" + element_type(f) + ")" + value + ";";
 }
+
 bool has_vector_access(const Unit& u, Format f) {
   if (u.wide) return f == Format::f64;
   return f == Format::f32 || f == Format::f16 || f == Format::bf16;
 }
+
 std::string load_vector(const Unit& u, Format f, const std::string& p) {
   if (u.wide) return "tang_dloadW(" + p + ")";
-  return (f == Format::f32 ? "tang_loadW(" : f == Format::f16 ? "tang_load_f16(" : "tang_load_bf16(") + p + ")";
+  return (f == Format::f32   ? "tang_loadW("
+          : f == Format::f16 ? "tang_load_f16("
+                             : "tang_load_bf16(") +
+         p + ")";
 }
+
 std::string store_vector(const Unit& u, Format f, const std::string& p, const std::string& v) {
   if (u.wide) return "tang_dstoreW(" + p + ", " + v + ");";
-  return (f == Format::f32 ? "tang_storeW(" : f == Format::f16 ? "tang_store_f16(" : "tang_store_bf16(") + p + ", " + v + ");";
+  return (f == Format::f32   ? "tang_storeW("
+          : f == Format::f16 ? "tang_store_f16("
+                             : "tang_store_bf16(") +
+         p + ", " + v + ");";
 }
 
 Affine offset(const Unit& u, const Ref& r) {
@@ -109,6 +139,7 @@ Affine offset(const Unit& u, const Ref& r) {
   for (size_t d = 0; d < r.index.size(); ++d) out = out + m.strides[d] * r.index[d].affine;
   return out;
 }
+
 Affine without(Affine a, Var v) {
   for (size_t i = 0; i < a.terms.size(); ++i)
     if (a.terms[i].first == v) {
@@ -117,18 +148,21 @@ Affine without(Affine a, Var v) {
     }
   return a;
 }
+
 bool pure(const Ref& r) {
   for (auto& c : r.index)
     if (!c.refs.empty()) return false;
   return !r.checked;
 }
+
 bool pure(const kernel::Bounds& b) {
   for (auto& c : b)
     if (!c.refs.empty()) return false;
   return true;
 }
 
-Limits limits(const std::vector<TileAxis>& axes, const std::vector<const kernel::Bounds*>& bounds, Var vector) {
+Limits limits(const std::vector<TileAxis>& axes, const std::vector<const kernel::Bounds*>& bounds,
+              Var vector) {
   Limits out;
   for (auto& a : axes) out.levels.push_back({a, {}, {}, {}, {}});
   out.lanes.resize(axes.size());
@@ -144,17 +178,22 @@ Limits limits(const std::vector<TileAxis>& axes, const std::vector<const kernel:
       Level& l = out.levels[size_t(deepest)];
       const int64_t k = coefficient(c.affine, l.axis.var), across = vector >= 0 ? coefficient(c.affine, vector) : 0;
       Affine rest = without(c.affine, l.axis.var);
-      if (l.axis.var != vector && across) {  // a test of lanes; the loop runs while any lane may live
+      if (l.axis.var != vector && across) { // a test of lanes; the loop runs while any lane may live
         out.lanes[size_t(deepest)].push_back(c.affine);
         if (across > 0) rest = rest + kernel::constant(15 * across);
       }
-      if (k == 1) l.lower.push_back(-1 * rest);                      // v >= -rest
-      else if (k == -1) l.upper.push_back(rest + kernel::constant(1));  // v < rest + 1
-      else if (k > 0) l.lower_text.push_back("-tang_floor_div(" + text(rest) + ", " + number(k) + ")");
-      else l.upper_text.push_back("tang_floor_div(" + text(rest) + ", " + number(-k) + ") + 1");
+      if (k == 1)
+        l.lower.push_back(-1 * rest); // v >= -rest
+      else if (k == -1)
+        l.upper.push_back(rest + kernel::constant(1)); // v < rest + 1
+      else if (k > 0)
+        l.lower_text.push_back("-tang_floor_div(" + text(rest) + ", " + number(k) + ")");
+      else
+        l.upper_text.push_back("tang_floor_div(" + text(rest) + ", " + number(-k) + ") + 1");
     }
   return out;
 }
+
 std::pair<std::string, std::string> interval(const Level& l) {
   std::string lo = "0", hi = number(l.axis.extent);
   bool limited = false;
@@ -166,4 +205,4 @@ std::pair<std::string, std::string> interval(const Level& l) {
   return {lo, hi};
 }
 
-}  // namespace tang::emit
+} // namespace tang::emit

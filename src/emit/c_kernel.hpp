@@ -1,4 +1,5 @@
-// What the parts of the C printer share: the kernel being printed, its names and types, and what is known of ranges.
+// What the parts of the C printer share: the kernel being printed, its names and types, and what is known of
+// ranges.
 #pragma once
 #include <functional>
 #include <map>
@@ -22,6 +23,7 @@ using kernel::Var;
 
 struct Range {
   int64_t lo = INT64_MIN / 4, hi = INT64_MAX / 4;
+
   bool known() const { return lo > INT64_MIN / 4 && hi < INT64_MAX / 4; }
 };
 
@@ -29,69 +31,79 @@ struct Range {
 struct Prefetch {
   const kernel::Apply* host;
   int memory;
-  Affine at;  // in the host's variables
+  Affine at; // in the host's variables
 };
 
 class Unit {
- public:
+public:
   Unit(const kernel::Kernel& k, const COptions& o);
   const kernel::Kernel& k;
   const COptions& o;
-  const bool wide;                   // f64 compute
-  const int lanes;                   // of a vector of reals
-  std::vector<Range> ranges;         // of variables
-  std::string out;                   // the function's body
-  std::vector<std::string> helpers;  // functions above it, without their names
+  const bool wide;                  // f64 compute
+  const int lanes;                  // of a vector of reals
+  std::vector<Range> ranges;        // of variables
+  std::string out;                  // the function's body
+  std::vector<std::string> helpers; // functions above it, without their names
   int indent = 1;
   bool streams = false;
   std::vector<Prefetch> prefetches;
 
   void line(const std::string& s);
+
   void open(const std::string& s) { line(s + " {"), ++indent; }
+
   void close(const std::string& s = "") { --indent, line("}" + s); }
-  std::string helper(const std::string& parameters_and_body);  // its name; equal text is printed once
+
+  std::string helper(const std::string& parameters_and_body); // its name; equal text is printed once
+
   std::string fresh(const std::string& stem) { return stem + std::to_string(next_++); }
 
   Range range(const Affine& a) const;
+
   const Memory& memory(int m) const { return k.memories[size_t(m)]; }
 
- private:
+private:
   int next_ = 0;
 };
 
 std::string number(int64_t v);
 std::string name(Var v);
 std::string text(const Affine& a);
-std::string literal(const Value& v, bool wide);  // one element
-const char* element_type(Format f);              // in memory
+std::string literal(const Value& v, bool wide); // one element
+const char* element_type(Format f);             // in memory
 std::string value_type(Type t, bool wide, bool vector);
-std::string fn(const Unit& u, const std::string& stem, bool vector);  // tang_max1, tang_dmaxW, ..
+std::string fn(const Unit& u, const std::string& stem, bool vector); // tang_max1, tang_dmaxW, ..
 // One element of memory as a value, and a value as an element: text of expressions over text.
 std::string load_element(const Unit& u, Format f, const std::string& place);
 std::string store_element(const Unit& u, Format f, const std::string& place, const std::string& value);
 std::string load_vector(const Unit& u, Format f, const std::string& pointer);
 std::string store_vector(const Unit& u, Format f, const std::string& pointer, const std::string& value);
-bool has_vector_access(const Unit& u, Format f);  // whether the two above exist for it
+const char* narrow_formats();  // functions tang_from_X, tang_to_X over tang_u1, tang_f1 and fabsf; part of every prelude
+bool has_vector_access(const Unit& u, Format f); // whether the two above exist for it
 
 // The element that a ref names, as an affine offset (its gathered part left out).
 Affine offset(const Unit& u, const Ref& r);
 Affine without(Affine a, Var v);
-bool pure(const Ref& r);  // no gathered coordinate, nothing checked
+bool pure(const Ref& r); // no gathered coordinate, nothing checked
 bool pure(const kernel::Bounds& b);
 
 // Loop limits: bounds become [lo, hi) of the deepest loop that they name.
 struct Level {
   TileAxis axis;
-  std::vector<Affine> lower, upper;  // v >= each, v < each: without v itself; already divided
+  std::vector<Affine> lower, upper; // v >= each, v < each: without v itself; already divided
   std::vector<std::string> lower_text, upper_text;
 };
+
 struct Limits {
-  std::vector<Affine> outside;       // tests that name no axis of the statement
+  std::vector<Affine> outside; // tests that name no axis of the statement
   std::vector<Level> levels;
-  std::vector<std::vector<Affine>> lanes;  // a level: bounds whose deepest axis it is but that also name the vector axis
+  std::vector<std::vector<Affine>>
+      lanes; // a level: bounds whose deepest axis it is but that also name the vector axis
 };
-Limits limits(const std::vector<TileAxis>& axes, const std::vector<const kernel::Bounds*>& bounds, Var vector);
-std::pair<std::string, std::string> interval(const Level& l);  // text of lo and hi, clipped to the extent
+
+Limits limits(const std::vector<TileAxis>& axes, const std::vector<const kernel::Bounds*>& bounds,
+              Var vector);
+std::pair<std::string, std::string> interval(const Level& l); // text of lo and hi, clipped to the extent
 
 // Plans the fetches of one loop body, `v` advancing by `step` a round.
 void plan_prefetches(Unit& u, const kernel::Block& body, Var v, int64_t step);
@@ -99,4 +111,4 @@ void print_apply(Unit& u, const kernel::Apply& a);
 void print_fold(Unit& u, const kernel::Fold& f);
 void print_contract(Unit& u, const kernel::Contract& c);
 
-}  // namespace tang::emit
+} // namespace tang::emit

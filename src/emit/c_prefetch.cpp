@@ -1,5 +1,6 @@
-// Which statement of a loop body fetches the rows of the next round. A body that reads a row from far memory, then works on
-// it in the caches, leaves the memory idle meanwhile; the hardware cannot know which row comes next.
+// Which statement of a loop body fetches the rows of the next round. A body that reads a row from far memory,
+// then works on it in the caches, leaves the memory idle meanwhile; the hardware cannot know which row comes
+// next.
 #include <algorithm>
 
 #include "tang/emit/c_kernel.hpp"
@@ -7,7 +8,8 @@
 namespace tang::emit {
 
 namespace {
-constexpr int64_t least = 1 << 10, most = 256 << 10;  // bytes a round: more than a page of streams, less than the L2
+constexpr int64_t least = 1 << 10,
+                  most = 256 << 10; // bytes a round: more than a page of streams, less than the L2
 
 std::vector<TileAxis> lanes_last(std::vector<TileAxis> axes, size_t lane) {
   const TileAxis x = axes[lane];
@@ -18,7 +20,7 @@ std::vector<TileAxis> lanes_last(std::vector<TileAxis> axes, size_t lane) {
     if (a.extent != 1) out.push_back(a);
   return out;
 }
-}  // namespace
+} // namespace
 
 void plan_prefetches(Unit& u, const kernel::Block& body, Var v, int64_t step) {
   struct Pass {
@@ -27,10 +29,12 @@ void plan_prefetches(Unit& u, const kernel::Block& body, Var v, int64_t step) {
     std::vector<TileAxis> axes;
     size_t terms;
   };
+
   std::vector<Pass> passes;
   for (auto& s : body) {
     if (auto* a = std::get_if<kernel::Apply>(&s.node); a && a->vector >= 0) {
-      passes.push_back({a, &a->body, lanes_last(a->axes, size_t(a->vector)), expr::schedule(*u.k.pool, a->body.values).size()});
+      passes.push_back({a, &a->body, lanes_last(a->axes, size_t(a->vector)),
+                        expr::schedule(*u.k.pool, a->body.values).size()});
     } else if (auto* f = std::get_if<kernel::Fold>(&s.node); f && f->vector >= 0) {
       std::vector<TileAxis> axes = f->kept;
       axes.insert(axes.end(), f->folded.begin(), f->folded.end());
@@ -46,7 +50,9 @@ void plan_prefetches(Unit& u, const kernel::Block& body, Var v, int64_t step) {
     if (bytes < least || bytes > most) continue;
     for (auto& r : p.body->refs) {
       const Memory& m = u.memory(r.memory);
-      if (m.home != kernel::Home::global || m.format != Format::f32 || m.size() * 4 < u.o.stream_bytes || !pure(r)) continue;
+      if (m.home != kernel::Home::global || m.format != Format::f32 || m.size() * 4 < u.o.stream_bytes ||
+          !pure(r))
+        continue;
       if (std::find(seen.begin(), seen.end(), r.memory) != seen.end()) continue;
       const Affine at = offset(u, r);
       if (!coefficient(at, v) || coefficient(at, p.axes.back().var) != 1) continue;
@@ -76,4 +82,4 @@ void plan_prefetches(Unit& u, const kernel::Block& body, Var v, int64_t step) {
   }
 }
 
-}  // namespace tang::emit
+} // namespace tang::emit

@@ -1,6 +1,6 @@
 // The head of every C unit: vector types, loads and stores of the formats, and our own elementary functions.
-// Accuracy against the real value (tests/emit measures it): exp2, log2, sin and atan2 within 2 ulp of f32 everywhere,
-// subnormal results included. In f64 kernels these four are the C library's.
+// Accuracy against the real value (tests/emit measures it): exp2, log2, sin and atan2 within 2 ulp of f32
+// everywhere, subnormal results included. In f64 kernels these four are the C library's.
 #include "tang/base/error.hpp"
 #include "tang/emit/c.hpp"
 
@@ -62,7 +62,8 @@ TANG float tang_odd(double d) {
   if (fabs((double)f) > fabs(d)) u -= 1;
   return tang_f1(u | 1);
 }
-
+)";
+const char* const narrow = R"(
 // Narrow formats, one element.
 TANG float tang_from_f16(uint16_t h) {
   const uint32_t m = h & 0x7fffu, s = (uint32_t)(h & 0x8000u) << 16;
@@ -415,10 +416,13 @@ TANG F tang_sinW(F x) {
   return r;
 }
 )";
+
 std::string replaced(std::string s, const std::string& from, const std::string& to) {
-  for (size_t at = 0; (at = s.find(from, at)) != std::string::npos; at += to.size()) s.replace(at, from.size(), to);
+  for (size_t at = 0; (at = s.find(from, at)) != std::string::npos; at += to.size())
+    s.replace(at, from.size(), to);
   return s;
 }
+
 // Lane l of swap<d> is lane l ^ d; groups stores lane l of four vectors as four neighbours at p + l s.
 std::string shuffles(int lanes) {
   std::string out;
@@ -433,36 +437,46 @@ std::string shuffles(int lanes) {
   for (int d = 1; d < lanes / 2; d *= 2)
     out += "TANG D tang_dswap" + std::to_string(d) + "(D v) { return __builtin_shufflevector(v, v" +
            list(lanes / 2, [&](int l) { return l ^ d; }) + "); }\n";
-  auto pairs = [&](int from) {  // within each four lanes: elements from, from + 1 of two vectors, interleaved
+  auto pairs = [&](int from) { // within each four lanes: elements from, from + 1 of two vectors, interleaved
     return list(lanes, [&](int l) { return (l & ~3) + from + (l & 3) / 2 + (l & 1) * lanes; });
   };
-  auto halves = [&](int from) { return list(lanes, [&](int l) { return (l & ~3) + from + (l & 1) + ((l & 3) / 2) * lanes; }); };
-  out += "typedef float F4 __attribute__((vector_size(16)));\ntypedef float F4m __attribute__((vector_size(16), aligned(4), may_alias));\n";
+  auto halves = [&](int from) {
+    return list(lanes, [&](int l) { return (l & ~3) + from + (l & 1) + ((l & 3) / 2) * lanes; });
+  };
+  out += "typedef float F4 __attribute__((vector_size(16)));\ntypedef float F4m "
+         "__attribute__((vector_size(16), aligned(4), may_alias));\n";
   out += "TANG void tang_groups(float* p, int64_t s, F a, F b, F c, F d) {\n";
   for (int h = 0; h < 2; ++h) {
     const std::string n = std::to_string(h);
-    out += "  const F ab" + n + " = __builtin_shufflevector(a, b" + pairs(2 * h) + "), cd" + n + " = __builtin_shufflevector(c, d" + pairs(2 * h) + ");\n";
+    out += "  const F ab" + n + " = __builtin_shufflevector(a, b" + pairs(2 * h) + "), cd" + n +
+           " = __builtin_shufflevector(c, d" + pairs(2 * h) + ");\n";
     for (int e = 0; e < 2; ++e)
-      out += "  const F q" + std::to_string(2 * h + e) + " = __builtin_shufflevector(ab" + n + ", cd" + n + halves(2 * e) + ");\n";
+      out += "  const F q" + std::to_string(2 * h + e) + " = __builtin_shufflevector(ab" + n + ", cd" + n +
+             halves(2 * e) + ");\n";
   }
   for (int l = 0; l < lanes; ++l) {
     const int g = l & ~3;
     const std::string q = "q" + std::to_string(l & 3);
-    out += "  *(F4m*)(p + " + std::to_string(l) + " * s) = __builtin_shufflevector(" + q + ", " + q + list(4, [&](int i) { return g + i; }) + ");\n";
+    out += "  *(F4m*)(p + " + std::to_string(l) + " * s) = __builtin_shufflevector(" + q + ", " + q +
+           list(4, [&](int i) { return g + i; }) + ");\n";
   }
   return out + "}\n";
 }
+
 std::string functions_of(const char* f, const char* i, const char* u, const char* m, const char* suffix) {
   std::string s = replaced(replaced(replaced(replaced(functions, "$F", f), "$I", i), "$U", u), "$M", m);
   return replaced(s, "$", suffix);
 }
-}  // namespace
+} // namespace
 
+const char* narrow_formats() { return narrow; }
 std::string c_prelude(const COptions& o) {
   check(o.lanes == 4 || o.lanes == 8 || o.lanes == 16, "lanes of the C target are 4, 8 or 16");
-  std::string v = replaced(replaced(vectors, "@W", std::to_string(o.lanes)), "@H", std::to_string(o.lanes / 2));
+  std::string v =
+      replaced(replaced(vectors, "@W", std::to_string(o.lanes)), "@H", std::to_string(o.lanes / 2));
   v = replaced(v, "@SHUFFLES", shuffles(o.lanes));
-  return head + v + functions_of("float", "int32_t", "uint32_t", "int", "1") + functions_of("F", "I", "U", "M", "W") + sines;
+  return head + std::string(narrow) + v + functions_of("float", "int32_t", "uint32_t", "int", "1") +
+         functions_of("F", "I", "U", "M", "W") + sines;
 }
 
-}  // namespace tang::emit
+} // namespace tang::emit

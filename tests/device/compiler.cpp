@@ -23,14 +23,18 @@ CompilerOptions options(const std::string& cache = "") {
   o.cache = cache;
   return o;
 }
+
 struct Folder {
   std::string path;
+
   Folder() {
     std::string p = fs::temp_directory_path().string() + "/tang-test-XXXXXX";
     path = mkdtemp(p.data());
   }
+
   ~Folder() { fs::remove_all(path); }
 };
+
 CompileError::Kind kind_of(Compiler& c, const std::string& source, std::string* text = nullptr) {
   try {
     c.compile(source);
@@ -41,8 +45,9 @@ CompileError::Kind kind_of(Compiler& c, const std::string& source, std::string* 
   ADD_FAILURE() << "compiled: " << source;
   return CompileError::no_compiler;
 }
+
 const std::string seven = "int seven(void) { return 7; }\n";
-}  // namespace
+} // namespace
 
 TEST(compiler, a_unit_becomes_functions) {
   Compiler c(options());
@@ -50,26 +55,26 @@ TEST(compiler, a_unit_becomes_functions) {
   EXPECT_EQ(lib->function<int (*)()>("seven")(), 7);
   EXPECT_EQ(lib->find("eight"), nullptr);
   const std::vector<std::string> units = {"int a(void) { return 1; }", "int b(void) { return 2; }"};
-  auto two = c.compile(units);  // two processes at once
+  auto two = c.compile(units); // two processes at once
   EXPECT_EQ(two->function<int (*)()>("a")() + 10 * two->function<int (*)()>("b")(), 21);
 }
+
 TEST(compiler, failures_have_kinds) {
   Compiler c(options());
   std::string text;
   EXPECT_EQ(kind_of(c, "int f( { }", &text), CompileError::rejected);
-  EXPECT_NE(text.find("error"), std::string::npos);  // carries the compiler's own words
+  EXPECT_NE(text.find("error"), std::string::npos); // carries the compiler's own words
   CompilerOptions none = options();
   none.search = {"/nonexistent"};
   try {
     Compiler missing(none);
     ADD_FAILURE();
-  } catch (const CompileError& e) {
-    EXPECT_EQ(e.kind(), CompileError::no_compiler);
-  }
+  } catch (const CompileError& e) { EXPECT_EQ(e.kind(), CompileError::no_compiler); }
   CompilerOptions unwritable = options();
   unwritable.work = "/proc";
   EXPECT_THROW(Compiler{unwritable}, CompileError);
 }
+
 TEST(compiler, one_that_never_ends_is_killed_with_its_children) {
   Folder f;
   const std::string pid_file = f.path + "/child";
@@ -86,7 +91,7 @@ TEST(compiler, one_that_never_ends_is_killed_with_its_children) {
   int child = 0;
   std::ifstream(pid_file) >> child;
   ASSERT_GT(child, 0);
-  bool gone = false;  // dead, or a zombie that nobody has waited for
+  bool gone = false; // dead, or a zombie that nobody has waited for
   for (int i = 0; i < 100 && !gone; ++i) {
     std::ifstream stat("/proc/" + std::to_string(child) + "/stat");
     std::string line;
@@ -96,6 +101,7 @@ TEST(compiler, one_that_never_ends_is_killed_with_its_children) {
   }
   EXPECT_TRUE(gone);
 }
+
 TEST(compiler, too_much_memory_is_a_failure_and_leaves_nothing_behind) {
   Folder f;
   CompilerOptions o = options();
@@ -106,11 +112,11 @@ TEST(compiler, too_much_memory_is_a_failure_and_leaves_nothing_behind) {
     try {
       c.compile(seven);
       ADD_FAILURE();
-    } catch (const CompileError&) {
-    }
+    } catch (const CompileError&) {}
   }
   EXPECT_TRUE(fs::is_empty(f.path));
 }
+
 TEST(cache, a_second_compiler_runs_nothing) {
   Folder f;
   Compiler a(options(f.path + "/cache")), b(options(f.path + "/cache"));
@@ -120,10 +126,11 @@ TEST(cache, a_second_compiler_runs_nothing) {
   EXPECT_EQ(b.runs(), 0);
   CompilerOptions other = options(f.path + "/cache");
   other.flags = {"-O1"};
-  Compiler c(other);  // another key
+  Compiler c(other); // another key
   c.compile(seven);
   EXPECT_EQ(c.runs(), 1);
 }
+
 TEST(cache, a_corrupt_or_cut_entry_is_a_miss_and_is_replaced) {
   Folder f;
   const Cache cache(f.path);
@@ -134,8 +141,10 @@ TEST(cache, a_corrupt_or_cut_entry_is_a_miss_and_is_replaced) {
   std::minstd_rand r(3);
   for (int round = 0; round < 60; ++round) {
     std::string bad = *whole;
-    if (round % 2) bad[r() % bad.size()] ^= char(1 << r() % 8);
-    else bad.resize(r() % bad.size());
+    if (round % 2)
+      bad[r() % bad.size()] ^= char(1 << r() % 8);
+    else
+      bad.resize(r() % bad.size());
     unlink(cache.path(key).c_str());
     ASSERT_TRUE(write_file(cache.path(key), bad, false));
     ASSERT_FALSE(cache.find(key)) << round;
@@ -143,9 +152,10 @@ TEST(cache, a_corrupt_or_cut_entry_is_a_miss_and_is_replaced) {
     ASSERT_EQ(cache.find(key), bytes);
   }
   EXPECT_FALSE(cache.find(digest("other")));
-  fs::copy_file(cache.path(key), cache.path(digest("other")));  // right bytes under a wrong name
+  fs::copy_file(cache.path(key), cache.path(digest("other"))); // right bytes under a wrong name
   EXPECT_FALSE(cache.find(digest("other")));
 }
+
 TEST(cache, a_folder_of_others_is_refused) {
   Folder f;
   chmod(f.path.c_str(), 0777);
@@ -157,7 +167,9 @@ TEST(cache, a_folder_of_others_is_refused) {
   std::ofstream(f.path + "/file") << "x";
   EXPECT_THROW(Cache{f.path + "/file"}, Error);
 }
-// Eight processes read and write few keys while they are killed and bits are flipped under them: whatever is found is right.
+
+// Eight processes read and write few keys while they are killed and bits are flipped under them: whatever is
+// found is right.
 TEST(cache, survives_eight_processes_kills_and_bit_flips) {
   Folder f;
   auto content = [](int k) {

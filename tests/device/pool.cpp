@@ -1,4 +1,5 @@
-// The thread pool: every workgroup once, scratch of its own, cheap small launches; buffers notice trespassers.
+// The thread pool: every workgroup once, scratch of its own, cheap small launches; buffers notice
+// trespassers.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -14,6 +15,7 @@ void count_groups(void* const* args, int64_t first, int64_t last, void*) {
   auto* hits = static_cast<std::atomic<int>*>(args[0]);
   for (int64_t g = first; g < last; ++g) hits[g].fetch_add(1);
 }
+
 void use_scratch(void* const* args, int64_t first, int64_t last, void* scratch) {
   auto* out = static_cast<int64_t*>(args[0]);
   auto* mine = static_cast<int64_t*>(scratch);
@@ -24,8 +26,9 @@ void use_scratch(void* const* args, int64_t first, int64_t last, void* scratch) 
     out[g] = wrong;
   }
 }
+
 void nothing(void* const*, int64_t, int64_t, void*) {}
-}  // namespace
+} // namespace
 
 TEST(pool, every_workgroup_runs_once) {
   for (int workers : {1, 2, 5}) {
@@ -36,11 +39,13 @@ TEST(pool, every_workgroup_runs_once) {
         std::vector<std::atomic<int>> hits(size_t(n) + 1);
         void* args[] = {hits.data()};
         cpu.launch(count_groups, args, n, 0);
-        for (int64_t g = 0; g < n; ++g) ASSERT_EQ(hits[size_t(g)].load(), 1) << workers << " workers, group " << g << " of " << n;
+        for (int64_t g = 0; g < n; ++g)
+          ASSERT_EQ(hits[size_t(g)].load(), 1) << workers << " workers, group " << g << " of " << n;
         ASSERT_EQ(hits[size_t(n)].load(), 0);
       }
   }
 }
+
 TEST(pool, scratch_is_private_and_aligned) {
   Cpu cpu(4);
   std::vector<int64_t> wrong(300, 7);
@@ -50,6 +55,7 @@ TEST(pool, scratch_is_private_and_aligned) {
     for (int64_t w : wrong) ASSERT_EQ(w, 0);
   }
 }
+
 TEST(pool, launches_from_several_threads_take_turns) {
   Cpu cpu(3);
   std::vector<std::thread> callers;
@@ -66,6 +72,7 @@ TEST(pool, launches_from_several_threads_take_turns) {
   for (auto& c : callers) c.join();
   EXPECT_EQ(bad.load(), 0);
 }
+
 TEST(pool, a_tiny_launch_costs_less_than_a_microsecond_on_one_thread) {
   Cpu cpu(1);
   double best = 1;
@@ -77,6 +84,7 @@ TEST(pool, a_tiny_launch_costs_less_than_a_microsecond_on_one_thread) {
   std::printf("  %.0f ns a launch\n", best * 1e9);
   EXPECT_LT(best, 1e-6);
 }
+
 TEST(buffer, guards_see_writes_on_either_side) {
   for (size_t bytes : {0u, 1u, 63u, 64u, 1000u}) {
     Buffer b(bytes, true);

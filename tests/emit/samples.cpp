@@ -1,4 +1,5 @@
-// The kernels that the simulator knows, compiled: equal to plain loops, inside their buffers, the same bits everywhere.
+// The kernels that the simulator knows, compiled: equal to plain loops, inside their buffers, the same bits
+// everywhere.
 #include <gtest/gtest.h>
 
 #include "machine.hpp"
@@ -6,27 +7,31 @@
 using namespace samples;
 
 namespace {
-void expect_right(std::vector<std::pair<std::string, Sample>> all, const std::string& stem, double tolerance) {
+void expect_right(std::vector<std::pair<std::string, Sample>> all, const std::string& stem,
+                  double tolerance) {
   std::vector<Kernel*> kernels;
   for (auto& s : all) kernels.push_back(&s.second.kernel);
   machine::name_all(kernels, stem);
   auto gcc = machine::build(kernels), clang = machine::build(kernels, {}, "clang");
   for (auto& [name, s] : all) {
     s.tolerance = tolerance;
-    const machine::Run a = machine::launch(s.kernel, *gcc, s.buffers), b = machine::launch(s.kernel, *clang, s.buffers);
+    const machine::Run a = machine::launch(s.kernel, *gcc, s.buffers),
+                       b = machine::launch(s.kernel, *clang, s.buffers);
     EXPECT_EQ(differences(s, a.buffers), "") << name << " " << s.kernel.name;
     EXPECT_EQ(a.trespass, "") << name;
     EXPECT_TRUE(machine::same_bits(a.buffers, b.buffers)) << name << " differs between gcc and clang";
   }
 }
-}  // namespace
+} // namespace
 
 TEST(samples, every_sample_equals_plain_loops) { expect_right(all(), "sample", 4e-5); }
+
 TEST(samples, f64_kernels_too) {
   auto s = all();
   for (auto& x : s) x.second.kernel.compute = Format::f64;
   expect_right(std::move(s), "wide", 3e-6);
 }
+
 TEST(samples, folds_of_every_monoid_over_odd_sizes_with_every_vector_choice) {
   std::vector<std::pair<std::string, Sample>> all;
   for (auto& m : monoids())
@@ -36,10 +41,13 @@ TEST(samples, folds_of_every_monoid_over_odd_sizes_with_every_vector_choice) {
           if (columns == 1 && ways == 3) continue;
           RowFold f;
           f.rows = 37, f.columns = columns, f.block = 24, f.vector = vector, f.ways = ways;
-          all.emplace_back(m.name + " of " + std::to_string(columns) + " vector " + std::to_string(vector) + " ways " + std::to_string(ways), row_fold(m, f));
+          all.emplace_back(m.name + " of " + std::to_string(columns) + " vector " + std::to_string(vector) +
+                               " ways " + std::to_string(ways),
+                           row_fold(m, f));
         }
   expect_right(std::move(all), "fold", 1e-5);
 }
+
 TEST(samples, sizes_around_the_block) {
   std::vector<std::pair<std::string, Sample>> all;
   for (int64_t n : {1, 63, 64, 65, 128}) all.emplace_back("map", map(n));
@@ -50,6 +58,7 @@ TEST(samples, sizes_around_the_block) {
   }
   expect_right(std::move(all), "size", 2e-5);
 }
+
 TEST(samples, buffers_of_narrow_formats_round_once) {
   for (Format f : {Format::bf16, Format::f16}) {
     Sample s = map();
@@ -65,10 +74,11 @@ TEST(samples, buffers_of_narrow_formats_round_once) {
     const machine::Run got = machine::launch(s.kernel, *lib, rounded);
     int apart = 0;
     for (size_t i = 0; i < want[1].r.size(); ++i) {
-      const double w = want[1].r[i], g = got.buffers[1].r[i], ulp = std::ldexp(1.0, std::ilogb(w == 0 ? 1 : w) - expr::row(f).mantissa);
+      const double w = want[1].r[i], g = got.buffers[1].r[i],
+                   ulp = std::ldexp(1.0, std::ilogb(w == 0 ? 1 : w) - expr::row(f).mantissa);
       EXPECT_LE(std::fabs(w - g), ulp) << i;
       apart += w != g;
     }
-    EXPECT_LE(apart, 5);  // an elementary function may fall on the other side of a tie
+    EXPECT_LE(apart, 5); // an elementary function may fall on the other side of a tie
   }
 }
