@@ -31,7 +31,18 @@ int64_t Contraction::limit(const std::optional<Affine>& end, int64_t all, const 
   return std::clamp<int64_t>(v, 0, all);
 }
 
-void Contraction::gather(Points& p, int ref, int64_t rows, int64_t columns, int64_t live_rows,
+void Contraction::deal(Machine& m, int64_t from, int n) const {
+  if (kernel_.lanes <= 1) return;
+  const int64_t tall = std::max(1, node_.rows), sub = kernel_.subgroup, wide = std::max(1, node_.vectors) * sub;
+  const int64_t mi = node_.m.back().extent, ni = node_.n.back().extent;
+  for (int l = 0; l < n; ++l) {
+    const int64_t i = (from + l) / n_, j = (from + l) % n_;
+    const int64_t block_m = i / mi * ceil_div(mi, tall) + i % mi / tall, block_n = j / ni * ceil_div(ni, wide) + j % ni / wide;
+    const int64_t block = block_m * (n_ / ni * ceil_div(ni, wide)) + block_n;
+    m.lane_of[size_t(l)] = int(block % (kernel_.lanes / sub) * sub + j % ni % sub);
+  }
+}
+void Contraction::gather(Machine& m, Points& p, int ref, int64_t rows, int64_t columns, int64_t live_rows,
                          int64_t live_columns, bool probes, std::vector<double>& out) {
   out.assign(size_t(rows * columns), 0.0);
   Reg r;
@@ -41,6 +52,8 @@ void Contraction::gather(Points& p, int ref, int64_t rows, int64_t columns, int6
     for (int l = 0; l < n; ++l)
       live |= Mask((from + l) / columns < live_rows && (from + l) % columns < live_columns) << l;
     p.block(from, n);
+    if (&p == &d_) deal(m, from, n);
+    else m.lane_of.fill(Machine::several);
     if (probes) p.probe(ref, first(n) & ~live);
     if (!live) continue;
     p.load(ref, live, r);
@@ -69,9 +82,9 @@ void Contraction::run(Machine& m, const int64_t* vars) {
   // Dead rows and columns of tiles are computed, so their operands are read; a global is not read there.
   auto in_place = [&](const Ref& r) { return kernel_.memories[size_t(r.memory)].home == Home::global; };
   const bool a_global = in_place(node_.a), b_global = in_place(node_.b);
-  gather(a_, ra_, m_, k_, rows, a_global ? terms : k_, !a_global, dense_a_);
-  gather(b_, rb_, k_, n_, b_global ? terms : k_, columns, !b_global, dense_b_);
-  if (node_.accumulate) gather(d_, rd_, m_, n_, rows, columns, false, dense_d_);
+  gather(m, a_, ra_, m_, k_, rows, a_global ? terms : k_, !a_global, dense_a_);
+  gather(m, b_, rb_, k_, n_, b_global ? terms : k_, columns, !b_global, dense_b_);
+  if (node_.accumulate) gather(m, d_, rd_, m_, n_, rows, columns, false, dense_d_);
   else dense_d_.assign(size_t(m_ * n_), 0.0);
   if (!a_global && !b_global) check_tail(m, rows, k_, columns, terms);
   // Registers hold a block of the accumulator: an operand is read again for every block of the other side.
@@ -101,6 +114,7 @@ void Contraction::run(Machine& m, const int64_t* vars) {
     if (!live) continue;
     std::copy_n(&dense_d_[size_t(from)], n, r.r);
     d_.block(from, n);
+    deal(m, from, n);
     d_.store(rd_, live, r);
   }
 }

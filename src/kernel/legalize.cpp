@@ -5,6 +5,8 @@
 #include "tang/base/match.hpp"
 #include "tang/base/number.hpp"
 #include "tang/kernel/analyze.hpp"
+#include "tang/kernel/barriers.hpp"
+#include "tang/kernel/distribute.hpp"
 
 namespace tang::kernel {
 
@@ -80,12 +82,30 @@ Block legal(const Kernel& k, const Block& b, const target::Target& t) {
   }
   return out;
 }
+void fix_blocks(Block& b, const target::Target& t) {
+  for (auto& s : b)
+    std::visit(Match{[&](Contract& x) {
+                       if (x.rows == 1 && x.vectors == 1) choose_block(x, t);
+                     },
+                     [&](Loop& x) { fix_blocks(x.body, t); }, [&](If& x) { fix_blocks(x.then, t); }, [](auto&) {}},
+               s.node);
+}
+Result<Kernel> shared_among_lanes(const Kernel& k, const target::Target& t) {
+  if (k.lanes == t.workgroup_limit && k.subgroup == t.lanes) return k;
+  if (k.lanes > 1) return Refusal{"the kernel is for " + std::to_string(k.lanes) + " lanes, target " + t.name + " runs " + std::to_string(t.workgroup_limit)};
+  if (t.lanes < 1 || t.workgroup_limit % t.lanes) return Refusal{"the workgroup of target " + t.name + " is no whole number of subgroups"};
+  Kernel out = expand_pipelines(k);
+  fix_blocks(out.body, t);
+  out = place_barriers(distribute(out, t));
+  if (const int64_t bytes = tile_bytes(out); t.fast_memory && bytes > t.fast_memory)
+    return Refusal{"its tiles take " + std::to_string(bytes) + " bytes of a workgroup's " + std::to_string(t.fast_memory)};
+  return out;
+}
 }  // namespace
 
 Result<Kernel> try_legalize(const Kernel& k, const target::Target& t) {
-  if (t.workgroup_limit != 1)
-    return Refusal{"target " + t.name + " runs " + std::to_string(t.workgroup_limit) +
-                   " lanes a workgroup: no expansion for lanes yet"};
+  if (t.workgroup_limit > 1) return shared_among_lanes(k, t);
+  if (k.lanes > 1) return Refusal{"target " + t.name + " runs one lane a workgroup, the kernel is for " + std::to_string(k.lanes)};
   Kernel out = expand_pipelines(k);
   out.body = legal(out, out.body, t);
   return out;

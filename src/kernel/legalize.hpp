@@ -1,14 +1,14 @@
-// From a kernel to one that a target can print: local substitutions and defaults, nothing that changes a
-// value's order.
+// From a kernel to one that a target can print: local substitutions and defaults. Nothing changes a value's order, but
+// that lanes share long folds.
 #pragma once
 #include "tang/kernel/kernel.hpp"
 #include "tang/target/target.hpp"
 
 namespace tang::kernel {
 
-// For targets whose workgroup is one lane: pipelines become loops, barriers go, vector axes and register
-// blocks are chosen where the kernel leaves them open. A target with more lanes is refused: its expansions
-// are not here yet.
+// Pipelines become loops; register blocks are chosen where the kernel leaves them open. A workgroup of one lane:
+// barriers go, vector axes are chosen. One of many: tiles are shared, points dealt to lanes (distribute.hpp) and barriers
+// placed (barriers.hpp); refused when the tiles exceed the fast memory, or when the kernel was made for other lanes.
 Result<Kernel> try_legalize(const Kernel& k, const target::Target& t);
 Kernel legalize(const Kernel& k, const target::Target& t);  // a refusal is an Error
 

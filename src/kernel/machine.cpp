@@ -50,6 +50,10 @@ Machine::Machine(const Kernel& k, std::vector<Buffer>& globals, const Options& o
         s.reader.resize(size);
       }
     }
+    if (k.lanes > 1 && (s.tile || s.writable)) {
+      s.wrote.resize(size), s.saw.resize(size);
+      s.wrote_at.resize(size, -1), s.saw_at.resize(size, -1);
+    }
     stores_.push_back(std::move(s));
   }
   for (auto& s : stores_)
@@ -60,12 +64,40 @@ Machine::Machine(const Kernel& k, std::vector<Buffer>& globals, const Options& o
 }
 void Machine::enter(int64_t workgroup) {
   workgroup_ = workgroup + 1;
+  ++epoch_;
   for (auto& s : stores_) std::fill(s.written.begin(), s.written.end(), uint8_t(0));
+}
+void Machine::deal(int64_t from, int n) {
+  for (int l = 0; l < n; ++l) lane_of[size_t(l)] = int((from + l) % kernel.lanes);
+}
+Mask Machine::read_by_lanes(Store& s, const int64_t* at, Mask mask, int n) {
+  Mask bad = 0;
+  each(mask, n, [&](int l) {
+    const size_t e = size_t(at[l]);
+    const int lane = lane_of[size_t(l)];
+    if (s.wrote_at[e] == epoch_ && s.wrote[e] != lane) bad |= Mask(1) << l;
+    s.saw[e] = s.saw_at[e] == epoch_ && s.saw[e] != lane ? several : lane;
+    s.saw_at[e] = epoch_;
+  });
+  return bad;
+}
+Mask Machine::written_by_lanes(Store& s, const int64_t* at, Mask mask, int n) {
+  Mask bad = 0;
+  each(mask, n, [&](int l) {
+    const size_t e = size_t(at[l]);
+    const int lane = lane_of[size_t(l)];
+    const bool written = s.wrote_at[e] == epoch_ && s.wrote[e] != lane, seen = s.saw_at[e] == epoch_ && s.saw[e] != lane;
+    if (written || seen) bad |= Mask(1) << l;
+    s.wrote[e] = lane;
+    s.wrote_at[e] = epoch_;
+  });
+  return bad;
 }
 Machine::Trouble Machine::load(int memory, const int64_t* at, Mask mask, int n, Reg& into) {
   Store& s = stores_[size_t(memory)];
   Trouble t;
   counts_[size_t(memory)].loads += __builtin_popcountll(mask);
+  if (!s.wrote.empty()) t.lane_race = read_by_lanes(s, at, mask, n);
   if (s.real) each(mask, n, [&](int l) { into.r[l] = s.r[at[l]]; });
   else each(mask, n, [&](int l) { into.i[l] = s.i[at[l]]; });
   if (s.tile) {
@@ -93,6 +125,7 @@ Machine::Trouble Machine::store(int memory, const int64_t* at, Mask mask, int n,
     t.forbidden = mask;
     return t;
   }
+  if (!s.wrote.empty()) t.lane_race = written_by_lanes(s, at, mask, n);
   if (!s.real) each(mask, n, [&](int l) { s.i[at[l]] = wrapped(from.i[l], s.format); });
   else if (s.format == Format::f64) each(mask, n, [&](int l) { s.r[at[l]] = from.r[l]; });
   else if (s.format == Format::f32) each(mask, n, [&](int l) { s.r[at[l]] = double(float(from.r[l])); });
@@ -128,7 +161,7 @@ Outcome Machine::outcome() {
   return o;
 }
 const char* word(Fault::Kind k) {
-  static constexpr const char* words[] = {"outside", "unwritten", "race", "forbidden", "tail", "endless"};
+  static constexpr const char* words[] = {"outside", "unwritten", "race", "lane race", "forbidden", "tail", "endless"};
   return words[size_t(k)];
 }
 std::string text(const Outcome& o) {

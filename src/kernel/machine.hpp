@@ -15,13 +15,19 @@ class Machine {
 
   void enter(int64_t workgroup);  // its tiles are poison
   struct Trouble {
-    Mask unwritten = 0, race = 0, forbidden = 0;
-    explicit operator bool() const { return unwritten | race | forbidden; }
+    Mask unwritten = 0, race = 0, lane_race = 0, forbidden = 0;
+    explicit operator bool() const { return unwritten | race | lane_race | forbidden; }
   };
   // The lanes of `mask` of one memory at addresses that lie inside it.
   Trouble load(int memory, const int64_t* at, Mask mask, int n, Reg& into);
   Trouble store(int memory, const int64_t* at, Mask mask, int n, const Reg& from);
   void count_loads(int memory, int64_t n) { counts_[size_t(memory)].loads += n; }
+
+  // Which lane of the workgroup each lane of a mask is; `several`: more than one reads.
+  static constexpr int several = -1;
+  std::array<int, width> lane_of{};
+  void deal(int64_t from, int n);  // flat points from, from + 1, ..
+  void barrier() { ++epoch_; }
 
   void report(Fault::Kind kind, int statement, int memory, const std::function<std::string()>& text);
   Outcome outcome();
@@ -39,6 +45,8 @@ class Machine {
     std::vector<int64_t> own_i;
     std::vector<uint8_t> written;
     std::vector<int64_t> writer, reader;  // of a global that is written: workgroup + 1, 0 nobody, -1 several
+    std::vector<int> wrote, saw;               // the lane that did so last; kernels of many lanes only
+    std::vector<int64_t> wrote_at, saw_at;     // epoch
     bool tile = false, real = false, readable = true, writable = true;
     Format format = Format::f32;
   };
@@ -46,7 +54,9 @@ class Machine {
   std::vector<Counts> counts_;
   std::vector<Fault> faults_;
   std::map<std::tuple<Fault::Kind, int, int>, size_t> seen_;
-  int64_t workgroup_ = 0;
+  Mask read_by_lanes(Store& s, const int64_t* at, Mask mask, int n);
+  Mask written_by_lanes(Store& s, const int64_t* at, Mask mask, int n);
+  int64_t workgroup_ = 0, epoch_ = 0;
 };
 
 }  // namespace tang::kernel

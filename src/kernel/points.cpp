@@ -127,6 +127,7 @@ void Points::start(Machine& m, const int64_t* vars) {
 }
 void Points::block(int64_t from, int n) {
   n_ = n;
+  machine_->deal(from, n);
   for (size_t d = lane_axes_.size(), inner = 1; d-- > 0; inner *= size_t(lane_axes_[d].extent)) {
     const int64_t extent = lane_axes_[d].extent, run = int64_t(inner);
     int64_t x = from / run % extent, left = run - from % run;
@@ -247,6 +248,7 @@ void Points::trouble(const Access& a, const Machine::Trouble& t) {
   };
   tell(Fault::unwritten, t.unwritten);
   tell(Fault::race, t.race);
+  tell(Fault::lane_race, t.lane_race);
   tell(Fault::forbidden, t.forbidden);
 }
 std::string Points::place(const Access& a, int lane) {

@@ -289,7 +289,9 @@ std::string Text::kernel() {
     if (g.step != 1) grid += " by " + std::to_string(g.step);
   }
   const std::string code = block(k_.body, "  ");  // first: it numbers the tiles
-  std::string out = std::string("kernel ") + row(k_.compute).name + "\n";
+  std::string out = std::string("kernel ") + row(k_.compute).name;
+  if (k_.lanes > 1) out += " lanes " + std::to_string(k_.lanes) + " by " + std::to_string(k_.subgroup);
+  out += "\n";
   for (size_t m = 0; m < k_.memories.size(); ++m)
     if (k_.memories[m].home == Home::global) out += declare(int(m));
     else memory(int(m));  // an unused tile comes last

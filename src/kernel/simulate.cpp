@@ -51,9 +51,9 @@ struct IfCode {
   const If* node;
   std::shared_ptr<CodeBlock> then;
 };
-struct NothingCode {};  // a barrier: roles will wait here
+struct BarrierCode {};
 struct Code {
-  std::variant<ApplyCode, FoldCode, ContractCode, LetCode, LoopCode, IfCode, NothingCode> node;
+  std::variant<ApplyCode, FoldCode, ContractCode, LetCode, LoopCode, IfCode, BarrierCode> node;
 };
 
 class Compiler {
@@ -73,7 +73,7 @@ class Compiler {
                      [&](const Contract& x) {
                        out.push_back({ContractCode{std::make_shared<Contraction>(k_, id, s, x)}});
                      },
-                     [&](const Barrier&) { out.push_back({NothingCode{}}); },
+                     [&](const Barrier&) { out.push_back({BarrierCode{}}); },
                      [&](const Let& x) {
                        LetCode c{&x, nullptr};
                        if (x.kind == Let::load) {
@@ -212,7 +212,7 @@ class Worker {
     std::visit(Match{[&](const ApplyCode& c) { run(c); }, [&](FoldCode& c) { run(c); },
                      [&](const ContractCode& c) { c.contraction->run(m_, vars_.data()); },
                      [&](const LetCode& c) { run(c); }, [&](const LoopCode& c) { run(c); },
-                     [&](const IfCode& c) { run(c); }, [](const NothingCode&) {}},
+                     [&](const IfCode& c) { run(c); }, [&](const BarrierCode&) { m_.barrier(); }},
                const_cast<Code&>((*f.block)[f.at++]).node);  // the scratch registers lie beside the code
     return true;
   }
@@ -293,6 +293,7 @@ class Worker {
     if (x.kind == Let::load) {
       c.points->start(m_, vars_.data());
       c.points->block(0, 1);
+      m_.lane_of[0] = Machine::several;
       c.points->load(c.ref, 1, constant_);
       v = constant_.i[0];
       return;

@@ -24,6 +24,7 @@ struct Fault {
     outside,    // an access beyond a dimension of its memory
     unwritten,  // a tile's element is read before this workgroup wrote it
     race,       // two workgroups touch one element of a global and one of them writes
+    lane_race,  // two lanes of a workgroup do so between two barriers, in a global or a tile
     forbidden,  // a read of a write-only global, or a write to a read-only one
     tail,       // a contraction's operands are not 0 beyond k_end
     endless,    // more than step_limit steps

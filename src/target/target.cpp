@@ -22,4 +22,17 @@ Target c_target_of_host(int threads) {
   return c_target(lanes, threads);
 }
 
+// 227 KiB of shared memory a workgroup; some of it stays free for the partial results of shared folds.
+Target cuda_target() {
+  Target t;
+  t.name = "cuda";
+  t.lanes = 32;
+  t.vector_registers = 32;  // of a lane, for a register block
+  t.workgroup_limit = 256;
+  t.fast_memory = 200 << 10;
+  t.near_memory = 200 << 10;
+  t.workers = 132;
+  return t;
+}
+
 }  // namespace tang::target

@@ -19,5 +19,6 @@ struct Target {
 };
 Target c_target(int lanes, int threads);  // a CPU: 16 lanes have 32 vector registers, fewer have 16
 Target c_target_of_host(int threads);     // lanes from what this machine has
+Target cuda_target();                     // a GPU of compute capability 9.0, its plain instructions
 
 }  // namespace tang::target

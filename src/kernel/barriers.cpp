@@ -1,0 +1,143 @@
+#include "tang/kernel/barriers.hpp"
+
+#include <algorithm>
+
+#include "tang/base/match.hpp"
+#include "tang/kernel/analyze.hpp"
+
+namespace tang::kernel {
+
+namespace {
+// One access of a statement. Two accesses with equal shares touch an element from one lane: the points' extents and the
+// address over the points, when that is one element a point and nothing else.
+struct Access {
+  int memory;
+  bool writes;
+  std::optional<std::vector<int64_t>> share;
+  bool operator==(const Access& o) const { return memory == o.memory && writes == o.writes && share == o.share; }
+};
+using Since = std::vector<Access>;  // the last barrier, on some path
+
+bool injective(std::vector<std::pair<int64_t, int64_t>> modes) {  // stride, extent
+  std::sort(modes.begin(), modes.end());
+  int64_t span = 0;
+  for (auto& [stride, extent] : modes) {
+    if (extent <= 1) continue;
+    if (stride <= span) return false;
+    span += stride * (extent - 1);
+  }
+  return true;
+}
+class Walk {
+ public:
+  explicit Walk(const Kernel& k) : k_(k) {}
+  Block block(const Block& b, Since& since) {
+    Block out;
+    for (auto& s : b) {
+      if (std::holds_alternative<Barrier>(s.node)) continue;
+      const Since mine = accesses(s);
+      const bool meets = std::any_of(mine.begin(), mine.end(), [&](const Access& now) {
+        return std::any_of(since.begin(), since.end(), [&](const Access& then) { return conflict(then, now); });
+      });
+      if (meets) {
+        out.push_back({Barrier{}});
+        since.clear();
+      }
+      merge(since, mine);
+      Stmt to = s;
+      if (auto* l = std::get_if<Loop>(&to.node)) loop(*l, since);
+      if (auto* i = std::get_if<If>(&to.node)) {
+        Since inside = since;
+        i->then = block(i->then, inside);
+        merge(since, inside);
+      }
+      out.push_back(std::move(to));
+    }
+    return out;
+  }
+
+ private:
+  static void merge(Since& to, const Since& from) {
+    for (auto& a : from)
+      if (std::find(to.begin(), to.end(), a) == to.end()) to.push_back(a);
+  }
+  // A round may follow another: what is pending at its end is pending at its beginning.
+  void loop(Loop& l, Since& since) {
+    Since before = since, after;
+    Block body;
+    for (;;) {
+      after = before;
+      body = block(l.body, after);
+      Since more = before;
+      merge(more, after);
+      if (more.size() == before.size()) break;
+      before = std::move(more);
+    }
+    l.body = std::move(body);
+    merge(since, after);
+  }
+  // Globals may share memory: a state's new value takes its old one's place after the last read of it.
+  bool conflict(const Access& then, const Access& now) const {
+    if (then.memory != now.memory) return now.writes && !then.writes && is_global(then.memory) && is_global(now.memory);
+    if (!then.writes && !now.writes) return false;
+    return !then.share || then.share != now.share;
+  }
+  bool is_global(int m) const { return k_.memories[size_t(m)].home == Home::global; }
+  std::optional<std::vector<int64_t>> share(const Ref& r, const std::vector<TileAxis>& points) const {
+    const auto at = address(k_, r);
+    if (!at || r.checked) return {};
+    std::vector<int64_t> out{at->c};
+    std::vector<std::pair<int64_t, int64_t>> modes;
+    size_t known = 0;
+    for (auto& a : points) {
+      int64_t stride = 0;
+      for (auto& [v, c] : at->terms)
+        if (v == a.var) stride = c, ++known;
+      modes.emplace_back(stride, a.extent);
+      out.insert(out.end(), {a.extent, stride});
+    }
+    if (known != at->terms.size() || !injective(modes)) return {};  // it moves with something around the statement
+    return out;
+  }
+  void add(Since& to, const Ref& r, bool writes, const std::vector<TileAxis>* points) const {
+    Access a{r.memory, writes, points ? share(r, *points) : std::nullopt};
+    if (std::find(to.begin(), to.end(), a) == to.end()) to.push_back(a);
+  }
+  Since accesses(const Stmt& s) const {
+    Since out;
+    std::visit(Match{[&](const Apply& x) {
+                       for (auto& r : x.body.refs) add(out, r, false, &x.axes);
+                       for (auto& r : x.dst) add(out, r, true, &x.axes);
+                     },
+                     [&](const Fold& x) {
+                       for (auto& r : x.body.refs) add(out, r, false, &x.kept);
+                       for (auto& r : x.dst) {
+                         if (x.accumulate) add(out, r, false, &x.kept);
+                         add(out, r, true, &x.kept);
+                       }
+                     },
+                     [&](const Contract& x) {
+                       add(out, x.a, false, nullptr);
+                       add(out, x.b, false, nullptr);
+                       if (x.accumulate) add(out, x.dst, false, nullptr);
+                       add(out, x.dst, true, nullptr);
+                     },
+                     [&](const Let& x) {
+                       if (x.kind == Let::load) add(out, x.ref, false, nullptr);
+                     },
+                     [](const auto&) {}},
+               s.node);
+    return out;
+  }
+  const Kernel& k_;
+};
+}  // namespace
+
+Kernel place_barriers(const Kernel& k) {
+  Kernel out = k;
+  Since since;
+  out.body = Walk(k).block(k.body, since);
+  return out;
+}
+
+}  // namespace tang::kernel
