@@ -4,7 +4,9 @@
 
 #include "tang/expr/absence.hpp"
 #include "tang/expr/simplify.hpp"
+#include "tang/kernel/distribute.hpp"
 #include "tang/lower/emitters.hpp"
+#include "tang/lower/fit.hpp"
 #include "tang/lower/segments.hpp"
 
 namespace tang::lower {
@@ -143,7 +145,14 @@ GroupKernels lower_group(ir::Graph& g, const plan::Plan& p, const Surroundings& 
     if (m.flush != plan::Flush::store || m.each_tile)
       throw Error({}, "the schedule of '" + g.label({m.node, 0}) + "' adds to its result from several places",
                   {{"its result must be complete in one workgroup on this target", {}}}, "put its point axes on the grid");
-  return GroupLowerer{g, p, around, group, choose(g, group, s, t), t, temporaries}.run();
+  Choice c = choose(g, group, s, t);
+  if (t.workgroup_limit > 1)  // tiles are shared by the lanes: there is so much and no more
+    c = fit(std::move(c), group, t.fast_memory, [&](const Choice& tried) {
+      std::vector<int64_t> none = temporaries;
+      const kernel::Kernel k = GroupLowerer{g, p, around, group, tried, t, none}.run().main.kernel;
+      return kernel::tile_bytes(kernel::distribute(kernel::expand_pipelines(k), t));
+    });
+  return GroupLowerer{g, p, around, group, std::move(c), t, temporaries}.run();
 }
 
 }  // namespace tang::lower

@@ -76,6 +76,15 @@ std::string provenance(eval::Oracle& o, const plan::Plan& p, Port failing, const
   }
   return "";
 }
+// An input's values as bytes of its format.
+std::vector<char> packed(const ir::Node& n, const ir::Input& in, const eval::Inputs& inputs) {
+  auto it = inputs.find(n.name);
+  if (it == inputs.end()) throw Error(n.where, "input '" + n.name + "' has no data", {}, "bind an array to it");
+  std::vector<char> out(size_t(it->second.size() * run::bytes_of(in.format)));
+  if (it->second.type == expr::Type::real) run::write(out.data(), in.format, it->second.r);
+  else run::write(out.data(), in.format, it->second.i);
+  return out;
+}
 
 } // namespace
 
@@ -98,21 +107,24 @@ Array read(run::Program& p, Port port, ir::Format f, const ir::Graph& g) {
   return from_memory(p.port(port), f, eval::bound(g.shape(port)), g.type(port));
 }
 
-Report verify(run::Program& p, const ir::Graph& written, const eval::Inputs& given, double budget,
+Report verify(const Subject& p, const ir::Graph& written, const eval::Inputs& given, double budget,
               int threads) {
-  const plan::Plan& plan = p.derivation().plan;
+  const plan::Plan& plan = p.derivation.plan;
   const ir::Graph& g = *plan.graph;
-  const auto& kernels = p.derivation().kernels.kernels;
+  const auto& kernels = p.derivation.kernels.kernels;
   eval::Inputs inputs = given; // as the device sees them: rounded to their formats
   for (auto& n : written.nodes)
     if (auto* in = n.input(); in && inputs.count(n.name))
       for (double& v : inputs.at(n.name).r) v = ir::rounded(v, in->format);
-  feed(p, written, inputs);
-  p.arena().poison();
-  for (auto& t : p.temporaries()) t->poison();
+  for (auto& n : written.nodes)
+    if (auto* in = n.input()) {
+      const std::vector<char> bytes = packed(n, *in, inputs);
+      p.write(n.name, bytes.data());
+    }
+  auto bytes_of = [](const plan::Buffer& b) { return size_t(eval::volume(b.shape) * run::bytes_of(b.format)); };
+  p.poison_scratch();
   for (auto& b : plan.buffers)
-    if (!b.overwrites)
-      std::memset(p.port(b.of), 0xff, size_t(eval::volume(b.shape) * run::bytes_of(b.format)));
+    if (!b.overwrites) p.poison(b.of, bytes_of(b));
 
   Report report;
   eval::Options options;
@@ -126,8 +138,7 @@ Report verify(run::Program& p, const ir::Graph& written, const eval::Inputs& giv
         if (kernels[k].step == begun) return;
         begun = kernels[k].step;
         for (auto& b : plan.buffers)
-          if (b.first == begun && !b.overwrites)
-            std::memset(p.port(b.of), 0xff, size_t(eval::volume(b.shape) * run::bytes_of(b.format)));
+          if (b.first == begun && !b.overwrites) p.poison(b.of, bytes_of(b));
       },
       [&](size_t k) {
         if (!finished(k)) return;
@@ -137,7 +148,9 @@ Report verify(run::Program& p, const ir::Graph& written, const eval::Inputs& giv
           c.what = g.label(b.of);
           c.schedule = kernels[k].schedule;
           c.kernel = k;
-          const Array got = from_memory(p.port(b.of), b.format, b.shape, g.type(b.of));
+          std::vector<char> held(bytes_of(b));
+          p.read_port(b.of, held.data(), held.size());
+          const Array got = from_memory(held.data(), b.format, b.shape, g.type(b.of));
           const Array want = oracle.port(b.of);
           compare(c, got, want, budget, b.format);
           if (!c.ok) c.why = provenance(oracle, plan, b.of, got, budget);
@@ -152,21 +165,58 @@ Report verify(run::Program& p, const ir::Graph& written, const eval::Inputs& giv
     Check c;
     c.what = o.name;
     const ir::Port port = o.port;
-    const Array got = from_memory(p.memory(o.name)->data(), p.format(o.name),
-                                  eval::bound(written.shape(port)), written.type(port));
+    const auto shape = eval::bound(written.shape(port));
+    std::vector<char> held(size_t(eval::volume(shape) * run::bytes_of(p.format(o.name))));
+    p.read(o.name, held.data(), held.size());
+    const Array got = from_memory(held.data(), p.format(o.name), shape, written.type(port));
     compare(c, got, naive.port(port), budget, p.format(o.name));
     report.outputs.push_back(c);
   }
-  auto guard = [&](const std::string& what, const device::Buffer& b) {
-    if (auto at = b.trespass()) report.trespass.push_back(what + ": byte " + std::to_string(*at));
-  };
-  guard("arena", p.arena());
-  for (size_t t = 0; t < p.temporaries().size(); ++t)
-    guard("operand copy " + std::to_string(t), *p.temporaries()[t]);
-  for (auto& n : written.nodes)
-    if (n.input()) guard(n.name, *p.memory(n.name));
-  for (auto& o : written.outputs) guard(o.name, *p.memory(o.name));
+  report.trespass = p.trespass();
   return report;
+}
+
+Report verify(run::Program& p, const ir::Graph& written, const eval::Inputs& inputs, double budget, int threads) {
+  auto trespass = [&] {
+    std::vector<std::string> out;
+    auto guard = [&](const std::string& what, const device::Buffer& b) {
+      if (auto at = b.trespass()) out.push_back(what + ": byte " + std::to_string(*at));
+    };
+    guard("arena", p.arena());
+    for (size_t t = 0; t < p.temporaries().size(); ++t) guard("operand copy " + std::to_string(t), *p.temporaries()[t]);
+    for (auto& n : written.nodes)
+      if (n.input()) guard(n.name, *p.memory(n.name));
+    for (auto& o : written.outputs) guard(o.name, *p.memory(o.name));
+    return out;
+  };
+  const Subject s{p.derivation(),
+                  [&](const std::string& name) { return p.format(name); },
+                  [&](const std::string& name, const void* from) {
+                    std::memcpy(p.memory(name)->data(), from, size_t(p.elements(name) * run::bytes_of(p.format(name))));
+                  },
+                  [&](const std::string& name, void* to, size_t bytes) { std::memcpy(to, p.memory(name)->data(), bytes); },
+                  [&](Port port, void* to, size_t bytes) { std::memcpy(to, p.port(port), bytes); },
+                  [&](Port port, size_t bytes) { std::memset(p.port(port), 0xff, bytes); },
+                  [&] {
+                    p.arena().poison();
+                    for (auto& t : p.temporaries()) t->poison();
+                  },
+                  [&](const run::Program::Hook& before, const run::Program::Hook& after) { p.run(before, after); },
+                  trespass};
+  return verify(s, written, inputs, budget, threads);
+}
+Report verify(run::CudaProgram& p, const ir::Graph& written, const eval::Inputs& inputs, double budget, int threads) {
+  device::Cuda& gpu = p.gpu();
+  const Subject s{p.derivation(),
+                  [&](const std::string& name) { return p.format(name); },
+                  [&](const std::string& name, const void* from) { p.write(name, from); },
+                  [&](const std::string& name, void* to, size_t) { p.read(name, to); },
+                  [&](Port port, void* to, size_t bytes) { gpu.read(to, p.port(port).value(), bytes); },
+                  [&](Port port, size_t bytes) { gpu.fill(p.port(port).value(), 0xff, bytes); },
+                  [&] { p.poison_scratch(); },
+                  [&](const run::Program::Hook& before, const run::Program::Hook& after) { p.run(before, after); },
+                  [&] { return p.trespass(); }};
+  return verify(s, written, inputs, budget, threads);
 }
 
 } // namespace tang::verify
