@@ -10,7 +10,7 @@ namespace {
 // The driver's ABI, as far as it is used: handles are pointers, device addresses 64-bit integers, results ints.
 using Handle = void*;
 using Address = uint64_t;
-constexpr size_t band = 4096;
+constexpr size_t guard_band = 4096;
 constexpr unsigned char mark_byte = 0xa5;
 enum Attribute { shared_a_block_optin = 97, multiprocessors = 16, major_version = 75, minor_version = 76 };
 constexpr int function_dynamic_shared = 8;
@@ -167,7 +167,7 @@ double Cuda::seconds(void* from, void* to) {
   return double(ms) * 1e-3;
 }
 
-CudaBuffer::CudaBuffer(std::shared_ptr<Cuda> gpu, size_t bytes, bool guards) : gpu_(std::move(gpu)), bytes_(bytes), band_(guards ? band : 0) {
+CudaBuffer::CudaBuffer(std::shared_ptr<Cuda> gpu, size_t bytes, bool guards) : gpu_(std::move(gpu)), bytes_(bytes), band_(guards ? guard_band : 0) {
   const size_t all = (bytes + 255) / 256 * 256 + 2 * band_;
   gpu_->check(gpu_->driver_->allocate(&base_, all ? all : 256), "a buffer");
   gpu_->fill(base_, mark_byte, band_);
