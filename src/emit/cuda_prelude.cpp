@@ -5,7 +5,7 @@
 namespace tang::emit {
 
 namespace {
-const char* const head = R"(typedef signed char int8_t; typedef short int16_t; typedef int int32_t; typedef long long int64_t;
+const char* const cuda_head = R"(typedef signed char int8_t; typedef short int16_t; typedef int int32_t; typedef long long int64_t;
 typedef unsigned char uint8_t; typedef unsigned short uint16_t; typedef unsigned int uint32_t; typedef unsigned long long uint64_t;
 #undef INT64_MAX
 #undef INT64_MIN
@@ -66,6 +66,6 @@ TANG float tang_odd(double d) {
 )";
 }  // namespace
 
-std::string cuda_prelude() { return head + std::string(narrow_formats()); }
+std::string cuda_prelude() { return cuda_head + std::string(narrow_formats()); }
 
 }  // namespace tang::emit

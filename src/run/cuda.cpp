@@ -18,7 +18,7 @@ std::string cuda_source(const Derivation& d) {
 }
 
 namespace {
-int64_t volume(const std::vector<ir::Extent>& shape) {
+int64_t elements_in(const std::vector<ir::Extent>& shape) {
   int64_t n = 1;
   for (auto& e : shape) n *= e.value();
   return n;
@@ -36,9 +36,9 @@ CudaProgram::CudaProgram(const ir::Graph& g, device::CudaCompiler& compiler, std
   for (int64_t bytes : derivation_.kernels.temporaries) temporaries_.push_back(gpu_->allocate(size_t(bytes), options_.guards));
   const ir::Graph& graph = *derivation_.plan.graph;
   for (ir::NodeId id = 0; id < graph.nodes.size(); ++id)
-    if (auto* in = graph[id].input()) named_[graph[id].name] = {{id, 0}, in->format, volume(in->shape)};
+    if (auto* in = graph[id].input()) named_[graph[id].name] = {{id, 0}, in->format, elements_in(in->shape)};
   for (auto& out : graph.outputs)  // a state and its new value share a name: the state's memory
-    named_.try_emplace(out.name, Named{out.port, lower::format_of(derivation_.plan, out.port), volume(graph.shape(out.port))});
+    named_.try_emplace(out.name, Named{out.port, lower::format_of(derivation_.plan, out.port), elements_in(graph.shape(out.port))});
   bind_all();
 }
 const CudaProgram::Named& CudaProgram::named(const std::string& name) const {
