@@ -17,6 +17,7 @@ using plan::Role;
 namespace {
 
 constexpr int64_t small_work = 48 << 10;  // terms
+constexpr int64_t most_rows = 168;  // of a block of a contraction
 constexpr int64_t narrow = 4;  // fewer rows than this are folded row by row: a register block would be mostly padding
 
 struct Chooser {
@@ -156,7 +157,8 @@ struct Chooser {
       } else if (is_n[a] || is_m[a]) {
         tile = std::min(round_to(e, unit(a)), std::max(unit(a), int64_t(128) / unit(a) * unit(a)));
       } else if (is_k[a]) {
-        tile = e <= 512 ? e : 384;
+        // No block of a few terms at the end: each block reads and writes the whole state.
+        tile = e <= 512 ? e : e % 384 && e % 384 < 128 ? (e + e / 384 - 1) / (e / 384) : 384;
       } else {
         tile = std::min<int64_t>(e, 512);
       }
@@ -193,10 +195,28 @@ struct Chooser {
     for (size_t a = 0; a < group.extent.size(); ++a) {
       if (group.role[a] != Role::grid || !is_m[a]) continue;
       while (total() < 2 * t.workers && out.tile[a] > 2 * unit(a)) out.tile[a] = round_to((out.tile[a] + 1) / 2, unit(a));
-      // The same number of blocks, of even size.
-      const int64_t n = blocks(a, out.tile[a]);
-      if (n) out.tile[a] = round_to((group.extent[a] + n - 1) / n, unit(a));
+      out.tile[a] = even_rows(a, total() / std::max<int64_t>(1, blocks(a, out.tile[a])));
     }
+  }
+  // Rows a block so that the worker with the most blocks computes the fewest rows, padding counted; of equals the larger
+  // block, which reads each column panel less often. `beside`: workgroups for one block of rows.
+  int64_t even_rows(size_t a, int64_t beside) const {
+    const int64_t e = group.extent[a], now = out.tile[a], u = unit(a);
+    int64_t depth = 1, around = 1;
+    for (size_t x = 0; x < group.extent.size(); ++x) {
+      if (is_k[x]) depth *= out.tile[x];
+      if (around_m[x] && group.role[x] == Role::grid) around *= out.tile[x];
+    }
+    const bool fits = most_rows * around * depth * 4 <= t.fast_memory * 3 / 4;
+    const int64_t enough = std::min<int64_t>(2 * t.workers, beside * blocks(a, now));
+    int64_t best = now, least = INT64_MAX;
+    for (int64_t n = 1; n <= 2 * blocks(a, now); ++n) {
+      const int64_t tile = round_to((e + n - 1) / n, u);
+      if (tile > std::max(now, fits ? most_rows : 0) || beside * n < enough) continue;
+      const int64_t cost = (beside * n + t.workers - 1) / t.workers * tile;
+      if (cost < least) best = tile, least = cost;
+    }
+    return best;
   }
   // A block of rows is whole register blocks; a block of columns whole panels.
   int64_t unit(size_t a) const {
