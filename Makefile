@@ -1,13 +1,14 @@
-# make demo | test | check | bench | install | proofs. Each installs what it needs when root, else prints the line to run.
+# make demo | test | check | portable | bench | install | proofs. Each installs what it needs when root, else prints the line to run.
 BUILD ?= build
 JOBS  ?= $(shell nproc)
 PREFIX ?= /usr/local
 CORE   = g++ cmake ninja-build nlohmann-json3-dev libcli11-dev libxxhash-dev ccache mold
 TESTS  = libgtest-dev clang
 PEERS  = libopenblas-dev libbenchmark-dev
+WEB    = emscripten  # 842 MB installed; only `make portable` asks for it
 PROOFS = coq libcoq-coquelicot libcoq-mathcomp-ssreflect libcoq-mathcomp-algebra libcoq-flocq
 
-.PHONY: demo test check bench install proofs configure need-core need-tests need-peers need-proofs clean
+.PHONY: demo test check portable bench install proofs configure need-core need-tests need-peers need-web need-proofs clean
 
 demo: need-core
 	@cmake -S . -B $(BUILD) -G Ninja -DTANG_TESTS=OFF -DTANG_UNITY=ON > $(BUILD).log 2>&1 || (cat $(BUILD).log; exit 1)
@@ -19,6 +20,10 @@ test: need-core need-tests need-proofs
 
 check: need-core
 	@python3 tools/check.py
+
+# The same texts from g++, clang++ and emscripten under node.
+portable: need-core need-tests need-web
+	@sh tools/portable.sh $(JOBS)
 
 bench: need-core need-peers
 	@cmake -S . -B $(BUILD)-bench -G Ninja -DTANG_TESTS=OFF -DTANG_BENCH=ON -DTANG_UNITY=ON > /dev/null
@@ -34,9 +39,10 @@ install: need-core
 	@cmake --install $(BUILD) --prefix $(PREFIX)
 
 clean:
-	rm -rf $(BUILD) $(BUILD)-test $(BUILD)-bench .rooms
+	rm -rf $(BUILD) $(BUILD)-test $(BUILD)-bench build-portable .rooms
 
 need-core:   ; @sh tools/need.sh $(CORE)
 need-tests:  ; @sh tools/need.sh $(TESTS)
 need-peers:  ; @sh tools/need.sh $(PEERS)
+need-web:    ; @sh tools/need.sh $(WEB)
 need-proofs: ; @sh tools/need.sh $(PROOFS)

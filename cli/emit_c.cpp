@@ -10,14 +10,24 @@ namespace {
 std::string last_part(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
 } // namespace
 
-int emit_c(const Common& c, const std::string& file, const std::string& name, int lanes) {
+int emit_c(const Common& c, const std::string& file, const std::string& name, int lanes,
+           const std::vector<std::string>& sizes) {
   run::Standalone s;
   s.name = last_part(name);
   s.file = last_part(file);
   if (!run::is_identifier(s.name))
     throw Error({}, "'" + run::in_comment(s.name) + "' cannot begin the names of C functions", {},
                 "use letters, digits and '_', a letter first");
-  const ir::Graph g = read_graph(file);
+  ir::Bindings given;
+  for (auto& size : sizes) {
+    const size_t equals = size.find('=');
+    const std::string digits = equals == std::string::npos ? "" : size.substr(equals + 1);
+    if (!equals || digits.empty() || digits.size() > 12 || digits.find_first_not_of("0123456789") != std::string::npos)
+      throw Error({}, "'" + run::in_comment(size) + "' sets no size", {}, "write a symbol and its value: --set seq=32");
+    given[size.substr(0, equals)] = std::stoll(digits);
+    s.file += " --set " + size;
+  }
+  const ir::Graph g = read_graph(file, given);
   run::Options o;
   o.target = target::c_target(lanes, 1);
   const run::Derivation d = run::derive(g, o);

@@ -23,6 +23,7 @@ int main(int argc, char** argv) {
   double budget = 1e-4;
   int tokens = 64, lanes = 4;
   bool greedy = false;
+  std::vector<std::string> sizes;
   std::function<int()> act;
 
   auto* demo = shared(app.add_subcommand(
@@ -71,8 +72,26 @@ int main(int argc, char** argv) {
   emit_c->add_option("--lanes", lanes, "f32 lanes of a vector: 4 (any x86-64 or Arm), 8 (AVX2), 16 (AVX-512)")
       ->default_val(4)
       ->check(CLI::IsMember({4, 8, 16}));
+  emit_c->add_option("--set", sizes, "the value of a symbol of the file, as seq=32")->type_size(1)->allow_extra_args(false);
   emit->require_subcommand(1);
-  emit_c->callback([&] { act = [&] { return cli::emit_c(c, file, name, lanes); }; });
+  emit_c->callback([&] { act = [&] { return cli::emit_c(c, file, name, lanes, sizes); }; });
+
+  auto* exports = app.add_subcommand("export", "what the compiler relies on, for others to check\n  tang export proofs build/proofs");
+  auto* proofs = exports->add_subcommand("proofs", "monoids, scalar facts and fusion steps as Coq files; proofs/ proves them");
+  proofs->add_option("folder", c.out, "folder of the files")->required();
+  exports->require_subcommand(1);
+  proofs->callback([&] { act = [&] { return cli::export_proofs(c.out); }; });
+
+  int64_t memory = 1 << 20;
+  bool in_words = false, as_written = false;
+  std::string coq;
+  auto* bound = shared(app.add_subcommand("bound", "the least traffic of each kernel of a .tang file, with certificates\n  tang bound examples/attention.tang --bytes 233472"));
+  bound->add_option("file", file, "a .tang file")->required();
+  bound->add_option("--bytes,--memory", memory, "fast memory, in bytes (in words with --words)")->default_val(1 << 20);
+  bound->add_flag("--words", in_words, "count elements, not bytes");
+  bound->add_flag("--as-written", as_written, "the graph before it is rewritten");
+  bound->add_option("--coq", coq, "folder for the certificates as Coq files");
+  bound->callback([&] { act = [&] { return cli::bound_file(c, file, memory, in_words, as_written, coq); }; });
 
   auto* devices = shared(app.add_subcommand("devices", "what was found to run on, with limits"));
   devices->callback([&] { act = [&] { return cli::devices(c); }; });

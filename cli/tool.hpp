@@ -30,8 +30,8 @@ std::string read_text(const std::string& path); // Error when it cannot be read
 void write_text(const std::string& path, const std::string& text);
 bool exists(const std::string& path);
 
-// A graph with every symbol bound: to the smallest round value that its declaration allows, said on stderr.
-ir::Graph read_graph(const std::string& file);
+// A graph with every symbol bound: as given, else to the smallest round value that its declaration allows, said on stderr.
+ir::Graph read_graph(const std::string& file, const ir::Bindings& given = {});
 
 // Statistics of repeated runs, in seconds.
 struct Timing {
@@ -47,7 +47,11 @@ int run_file(const Common& c, const std::string& file, uint64_t seed);
 int run_model(const Common& c, const std::string& model, const std::string& tokenizer,
               const std::string& prompt, int tokens, bool greedy);
 int verify_file(const Common& c, const std::string& file, uint64_t seed, double budget);
-int emit_c(const Common& c, const std::string& file, const std::string& name, int lanes);
+int emit_c(const Common& c, const std::string& file, const std::string& name, int lanes,
+           const std::vector<std::string>& sizes);
+int export_proofs(const std::string& folder);
+int bound_file(const Common& c, const std::string& file, int64_t memory, bool in_words, bool as_written,
+               const std::string& coq);
 int devices(const Common& c);
 
 } // namespace tang::cli

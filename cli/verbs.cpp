@@ -8,7 +8,7 @@
 
 namespace tang::cli {
 
-ir::Graph read_graph(const std::string& file) {
+ir::Graph read_graph(const std::string& file, const ir::Bindings& given) {
   const std::string source = read_text(file);
   text::Reading r = text::read(source, file);
   for (auto& w : r.warnings) std::fprintf(stderr, "%s\n", text::render(w, source, file).c_str());
@@ -17,11 +17,18 @@ ir::Graph read_graph(const std::string& file) {
   for (auto& n : r.graph->nodes)
     if (auto* in = n.input())
       for (auto& e : in->shape) e.symbols(symbols);
+  for (auto& [name, v] : given)
+    if (!symbols.count(name))
+      throw Error({}, "the graph has no symbol '" + text::shown(name) + "'", {{"it was given the value " + std::to_string(v), {}}}, "set only what a `sym` line declares");
   if (symbols.empty()) return *r.graph;
   // Unbound symbols take the smallest round value that their declaration allows.
   ir::Bindings values;
   for (auto& [name, unused] : symbols) {
     const ir::SymbolFacts f = r.graph->symbols.count(name) ? r.graph->symbols.at(name) : ir::SymbolFacts{};
+    if (auto it = given.find(name); it != given.end()) {
+      values[name] = it->second;
+      continue;
+    }
     int64_t v = std::max<int64_t>(f.lower, 64);
     v = std::min(f.upper, (v + f.divisor - 1) / f.divisor * f.divisor);
     values[name] = v;

@@ -10,13 +10,14 @@ tang_room(text     USES ir)            # the `.tang` notation: parse, print, dia
 tang_room(eval     USES ir LIBS Threads::Threads)  # the f64 oracle; the same walk with emulated formats
 target_compile_options(eval PRIVATE -O3)  # it walks every term of every graph that is verified
 tang_room(rewrite  USES ir)            # one file a rule, each with its law; the driver; the trace
-tang_room(bound    USES ir kernel)      # linear program of the views: traffic bound, certificates, box tiles
+tang_room(prove    USES rewrite)         # what the compiler relies on as Coq files: monoids, facts, fusion steps
 tang_room(schedule USES ir target)     # schedules as plain data; legality; the automatic rules
 tang_room(plan     USES schedule)      # groups, roles, flush, placement, buffers, donation
 tang_room(models   FOLDER models USES eval)  # builders: clients of tang.hpp only
 tang_room(lower    USES plan kernel)   # plan -> kernel IR (point, fold, tile, recur, stage)
+tang_room(bound    USES ir kernel)      # linear program of the views: traffic bound, certificates, box tiles
 tang_room(emit     USES kernel)       # dialects as thin printers
 tang_room(device   USES target LIBS Threads::Threads ${CMAKE_DL_LIBS})  # bytes, launches, clocks
 tang_room(run      USES rewrite lower emit device)  # the pipeline as one readable list; Program
 tang_room(verify   USES run eval)       # poison, guard bands, kernel against oracle, blame by provenance
-tang_room(cli      FOLDER cli USES verify bound models formats text)  # the command line
+tang_room(cli      FOLDER cli USES verify bound models formats text prove)  # the command line

@@ -1,5 +1,5 @@
-// On a machine with an NVIDIA GPU: every builder through generated CUDA, each kernel against the f64 oracle, then plain
-// timings. Usage: verify_cuda [FOLDER for results] [builder ..]. Exit status 0: nothing failed.
+// On a machine with an NVIDIA GPU: every builder through generated CUDA, each kernel against the f64 oracle,
+// then plain timings. Usage: verify_cuda [FOLDER for results] [builder ..]. Exit status 0: nothing failed.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -22,16 +22,20 @@ eval::Array random_reals(std::vector<int64_t> shape, uint64_t seed) {
   for (double& x : v) x = double(float(double(rng() >> 11) * 0x1p-53 * 2 - 1));
   return eval::reals(shape, v);
 }
+
 struct Totals {
   int passed = 0, failed = 0;
   std::string table;
+
   void say(const std::string& line) {
     std::printf("%s\n", line.c_str());
     std::fflush(stdout);
     table += line + "\n";
   }
 };
+
 std::string row(const char* format, ...) __attribute__((format(printf, 1, 2)));
+
 std::string row(const char* format, ...) {
   char text[512];
   va_list args;
@@ -40,14 +44,16 @@ std::string row(const char* format, ...) {
   va_end(args);
   return text;
 }
+
 eval::Inputs with_random(const ir::Graph& g, eval::Inputs in) {
   uint64_t seed = 1;
   for (auto& n : g.nodes)
     if (auto* x = n.input(); x && !in.count(n.name)) in[n.name] = random_reals(eval::bound(x->shape), seed++);
   return in;
 }
-void verify_one(const std::string& name, const ir::Graph& g, eval::Inputs in, double budget, device::CudaCompiler& compiler,
-                const std::shared_ptr<device::Cuda>& gpu, Totals& t) {
+
+void verify_one(const std::string& name, const ir::Graph& g, eval::Inputs in, double budget,
+                device::CudaCompiler& compiler, const std::shared_ptr<device::Cuda>& gpu, Totals& t) {
   try {
     run::Options o = run::cuda_options();
     o.guards = true;
@@ -59,27 +65,30 @@ void verify_one(const std::string& name, const ir::Graph& g, eval::Inputs in, do
       worst = std::max(worst, c.error);
       if (c.ok && !c.unwritten) return void(++good);
       ++bad;
-      t.say(row("  FAILED %s %s (%s): error %.2e, %lld of %lld unwritten. %s", kind, c.what.c_str(), c.schedule.c_str(), c.error,
-                static_cast<long long>(c.unwritten), static_cast<long long>(c.values), c.why.c_str()));
+      t.say(row("  FAILED %s %s (%s): error %.2e, %lld of %lld unwritten. %s", kind, c.what.c_str(),
+                c.schedule.c_str(), c.error, static_cast<long long>(c.unwritten),
+                static_cast<long long>(c.values), c.why.c_str()));
     };
     for (auto& c : r.kernels) judge(c, "kernel");
     for (auto& c : r.outputs) judge(c, "output");
     for (auto& x : r.trespass) ++bad, t.say("  FAILED guard band: " + x);
     t.passed += good, t.failed += bad;
-    t.say(row("%-26s %3zu kernels  %3d passed %3d failed  worst error %.2e of %.0e", name.c_str(), p.derivation().kernels.kernels.size(), good, bad, worst, budget));
+    t.say(row("%-26s %3zu kernels  %3d passed %3d failed  worst error %.2e of %.0e", name.c_str(),
+              p.derivation().kernels.kernels.size(), good, bad, worst, budget));
   } catch (const std::exception& e) {
     ++t.failed;
     std::string why = e.what();
     if (auto* x = dynamic_cast<const Error*>(&e))
       for (auto& f : x->facts()) why += "; " + f.text.substr(0, 1500);
     t.say("  FAILED " + name + ": " + why);
-    if (auto* x = dynamic_cast<const device::CudaError*>(&e); x && x->kind() == device::CudaError::lost) throw;
+    if (auto* x = dynamic_cast<const device::CudaError*>(&e); x && x->kind() == device::CudaError::lost)
+      throw;
   }
 }
 
 // Median device seconds of each kernel and of the whole program.
-void time_one(const std::string& name, const ir::Graph& g, double flops, double bytes, device::CudaCompiler& compiler,
-              const std::shared_ptr<device::Cuda>& gpu, Totals& t) {
+void time_one(const std::string& name, const ir::Graph& g, double flops, double bytes,
+              device::CudaCompiler& compiler, const std::shared_ptr<device::Cuda>& gpu, Totals& t) {
   run::CudaProgram p(g, compiler, gpu);
   for (auto& n : g.nodes)
     if (auto* in = n.input()) {
@@ -102,12 +111,15 @@ void time_one(const std::string& name, const ir::Graph& g, double flops, double 
     return s[s.size() / 2];
   };
   const double all = median([&] { p.run(); });
-  t.say(row("%-26s %10.1f us %9.1f GFLOP/s %8.1f GB/s", name.c_str(), all * 1e6, flops / all * 1e-9, bytes / all * 1e-9));
+  t.say(row("%-26s %10.1f us %9.1f GFLOP/s %8.1f GB/s", name.c_str(), all * 1e6, flops / all * 1e-9,
+            bytes / all * 1e-9));
   for (size_t k = 0; k < p.derivation().kernels.kernels.size(); ++k) {
     auto& l = p.derivation().kernels.kernels[k];
-    t.say(row("    %-22s %10.1f us  %s", l.label.c_str(), median([&] { p.run_kernel(k); }) * 1e6, l.schedule.c_str()));
+    t.say(row("    %-22s %10.1f us  %s", l.label.c_str(), median([&] { p.run_kernel(k); }) * 1e6,
+              l.schedule.c_str()));
   }
 }
+
 ir::Graph matmul(int64_t n) {
   ir::Builder b;
   ir::Tensor x = b.input("x", {n, n}), w = b.input("w", {n, n});
@@ -115,15 +127,17 @@ ir::Graph matmul(int64_t n) {
   b.output(ir::map({i, j}, ir::sum(k, x(i, k) * w(k, j))), "y");
   return b.graph();
 }
+
 ir::Graph attention(int64_t heads, int64_t n, int64_t d) {
   ir::Builder b;
-  ir::Tensor q = b.input("q", {1, heads, n, d}), k = b.input("k", {1, heads, n, d}), v = b.input("v", {1, heads, n, d});
+  ir::Tensor q = b.input("q", {1, heads, n, d}), k = b.input("k", {1, heads, n, d}),
+             v = b.input("v", {1, heads, n, d});
   models::AttentionOptions o;
   o.mask = models::causal();
   b.output(models::attention(q, k, v, o).out, "out");
   return b.graph();
 }
-}  // namespace
+} // namespace
 
 int main(int argc, char** argv) {
   const std::string folder = argc > 1 ? argv[1] : "";
@@ -132,8 +146,9 @@ int main(int argc, char** argv) {
     device::CudaCompilerOptions co;
     const auto compiler = device::CudaCompiler::open(co);
     const auto gpu = device::Cuda::open();
-    t.say(row("%s, capability %d, %d processors, %.1f GB, driver %d; %s", gpu->name().c_str(), gpu->capability(), gpu->processors(), double(gpu->memory()) * 1e-9,
-              gpu->driver_version(), compiler->identity().c_str()));
+    t.say(row("%s, capability %d, %d processors, %.1f GB, driver %d; %s", gpu->name().c_str(),
+              gpu->capability(), gpu->processors(), double(gpu->memory()) * 1e-9, gpu->driver_version(),
+              compiler->identity().c_str()));
     const auto start = std::chrono::steady_clock::now();
     for (auto& c : cases::builders) {
       bool wanted = argc <= 2;
@@ -141,7 +156,8 @@ int main(int argc, char** argv) {
       if (!wanted) continue;
       int n = 0;
       c.run({[&](const ir::Graph& g, eval::Inputs in, double budget) {
-        verify_one(std::string(c.name) + " " + std::to_string(n++), g, std::move(in), budget, *compiler, gpu, t);
+        verify_one(std::string(c.name) + " " + std::to_string(n++), g, std::move(in), budget, *compiler, gpu,
+                   t);
       }});
     }
     for (auto [m, n, k] : {std::array<int64_t, 3>{1, 7, 9}, {17, 33, 65}, {200, 300, 500}, {97, 1025, 31}}) {
@@ -149,7 +165,8 @@ int main(int argc, char** argv) {
       ir::Tensor x = b.input("x", {m, k}), w = b.input("w", {k, n}), c = b.input("c", {n});
       auto [i, j, l] = ir::axes<"i j l">();
       b.output(ir::map({i, j}, ir::relu(ir::sum(l, x(i, l) * w(l, j)) + c(j))), "y");
-      verify_one("matmul " + std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k), b.graph(), {}, 1e-5, *compiler, gpu, t);
+      verify_one("matmul " + std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k), b.graph(),
+                 {}, 1e-5, *compiler, gpu, t);
     }
     verify_one("attention 8x512", attention(8, 512, 64), {}, 1e-5, *compiler, gpu, t);
     t.say(row("%d passed, %d failed (%d compilations, %.1f s)", t.passed, t.failed, compiler->runs(),
@@ -161,7 +178,8 @@ int main(int argc, char** argv) {
       }
       for (int64_t n : {1024, 4096}) {
         const double x = double(n);
-        time_one("causal attention " + std::to_string(n), attention(16, n, 64), 16 * 2 * x * x * 64, 16 * 4 * x * 64 * 4, *compiler, gpu, t);
+        time_one("causal attention " + std::to_string(n), attention(16, n, 64), 16 * 2 * x * x * 64,
+                 16 * 4 * x * 64 * 4, *compiler, gpu, t);
       }
     }
   } catch (const std::exception& e) {

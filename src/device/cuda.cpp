@@ -7,12 +7,15 @@
 namespace tang::device {
 
 namespace {
-// The driver's ABI, as far as it is used: handles are pointers, device addresses 64-bit integers, results ints.
+// The driver's ABI, as far as it is used: handles are pointers, device addresses 64-bit integers, results
+// ints.
 using Handle = void*;
 using Address = uint64_t;
 constexpr size_t guard_band = 4096;
 constexpr unsigned char mark_byte = 0xa5;
+
 enum Attribute { shared_a_block_optin = 97, multiprocessors = 16, major_version = 75, minor_version = 76 };
+
 constexpr int function_dynamic_shared = 8;
 
 std::shared_ptr<void> open_library(const std::vector<std::string>& names, std::string& why) {
@@ -22,40 +25,40 @@ std::shared_ptr<void> open_library(const std::vector<std::string>& names, std::s
   }
   return nullptr;
 }
-}  // namespace
+} // namespace
 
-#define TANG_CUDA_ENTRIES(X)                                                                                     \
-  X(init, cuInit, unsigned)                                                                                      \
-  X(version, cuDriverGetVersion, int*)                                                                           \
-  X(count, cuDeviceGetCount, int*)                                                                               \
-  X(device, cuDeviceGet, int*, int)                                                                              \
-  X(name, cuDeviceGetName, char*, int, int)                                                                      \
-  X(attribute, cuDeviceGetAttribute, int*, int, int)                                                             \
-  X(total, cuDeviceTotalMem_v2, size_t*, int)                                                                    \
-  X(retain, cuDevicePrimaryCtxRetain, Handle*, int)                                                              \
-  X(release, cuDevicePrimaryCtxRelease_v2, int)                                                                  \
-  X(current, cuCtxSetCurrent, Handle)                                                                            \
-  X(allocate, cuMemAlloc_v2, Address*, size_t)                                                                   \
-  X(free, cuMemFree_v2, Address)                                                                                 \
-  X(to_device, cuMemcpyHtoDAsync_v2, Address, const void*, size_t, Handle)                                       \
-  X(to_host, cuMemcpyDtoHAsync_v2, void*, Address, size_t, Handle)                                               \
-  X(between, cuMemcpyDtoDAsync_v2, Address, Address, size_t, Handle)                                             \
-  X(set, cuMemsetD8Async, Address, unsigned char, size_t, Handle)                                                \
-  X(load, cuModuleLoadData, Handle*, const void*)                                                                \
-  X(unload, cuModuleUnload, Handle)                                                                              \
-  X(function, cuModuleGetFunction, Handle*, Handle, const char*)                                                 \
-  X(configure, cuFuncSetAttribute, Handle, int, int)                                                             \
-  X(launch, cuLaunchKernel, Handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Handle, \
-    void**, void**)                                                                                              \
-  X(stream, cuStreamCreate, Handle*, unsigned)                                                                   \
-  X(wait, cuStreamSynchronize, Handle)                                                                           \
-  X(drop_stream, cuStreamDestroy_v2, Handle)                                                                     \
-  X(event, cuEventCreate, Handle*, unsigned)                                                                     \
-  X(record, cuEventRecord, Handle, Handle)                                                                       \
-  X(reached, cuEventSynchronize, Handle)                                                                         \
-  X(elapsed, cuEventElapsedTime, float*, Handle, Handle)                                                         \
-  X(drop_event, cuEventDestroy_v2, Handle)                                                                       \
-  X(error_name, cuGetErrorName, int, const char**)                                                               \
+#define TANG_CUDA_ENTRIES(X)                                                                                 \
+  X(init, cuInit, unsigned)                                                                                  \
+  X(version, cuDriverGetVersion, int*)                                                                       \
+  X(count, cuDeviceGetCount, int*)                                                                           \
+  X(device, cuDeviceGet, int*, int)                                                                          \
+  X(name, cuDeviceGetName, char*, int, int)                                                                  \
+  X(attribute, cuDeviceGetAttribute, int*, int, int)                                                         \
+  X(total, cuDeviceTotalMem_v2, size_t*, int)                                                                \
+  X(retain, cuDevicePrimaryCtxRetain, Handle*, int)                                                          \
+  X(release, cuDevicePrimaryCtxRelease_v2, int)                                                              \
+  X(current, cuCtxSetCurrent, Handle)                                                                        \
+  X(allocate, cuMemAlloc_v2, Address*, size_t)                                                               \
+  X(free, cuMemFree_v2, Address)                                                                             \
+  X(to_device, cuMemcpyHtoDAsync_v2, Address, const void*, size_t, Handle)                                   \
+  X(to_host, cuMemcpyDtoHAsync_v2, void*, Address, size_t, Handle)                                           \
+  X(between, cuMemcpyDtoDAsync_v2, Address, Address, size_t, Handle)                                         \
+  X(set, cuMemsetD8Async, Address, unsigned char, size_t, Handle)                                            \
+  X(load, cuModuleLoadData, Handle*, const void*)                                                            \
+  X(unload, cuModuleUnload, Handle)                                                                          \
+  X(function, cuModuleGetFunction, Handle*, Handle, const char*)                                             \
+  X(configure, cuFuncSetAttribute, Handle, int, int)                                                         \
+  X(launch, cuLaunchKernel, Handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,    \
+    Handle, void**, void**)                                                                                  \
+  X(stream, cuStreamCreate, Handle*, unsigned)                                                               \
+  X(wait, cuStreamSynchronize, Handle)                                                                       \
+  X(drop_stream, cuStreamDestroy_v2, Handle)                                                                 \
+  X(event, cuEventCreate, Handle*, unsigned)                                                                 \
+  X(record, cuEventRecord, Handle, Handle)                                                                   \
+  X(reached, cuEventSynchronize, Handle)                                                                     \
+  X(elapsed, cuEventElapsedTime, float*, Handle, Handle)                                                     \
+  X(drop_event, cuEventDestroy_v2, Handle)                                                                   \
+  X(error_name, cuGetErrorName, int, const char**)                                                           \
   X(error_text, cuGetErrorString, int, const char**)
 
 struct CudaDriver {
@@ -68,10 +71,15 @@ void Cuda::check(int code, const char* doing) const {
   if (!code) return;
   const char *word = nullptr, *text = nullptr;
   driver_->error_name(code, &word), driver_->error_text(code, &text);
-  const std::string said = std::string(word ? word : "error") + " (" + std::to_string(code) + "): " + (text ? text : "unknown");
-  if (code == 2) throw CudaError(CudaError::out_of_memory, name_ + " has too little memory for " + doing, {{said, {}}}, "use smaller tensors, or free buffers");
-  const bool gone = code == 700 || (code >= 714 && code <= 719) || code == 4 || code == 201;  // nothing works after these
-  throw CudaError(gone ? CudaError::lost : CudaError::failed, std::string(doing) + " failed on " + (name_.empty() ? "the GPU" : name_), {{said, {}}},
+  const std::string said =
+      std::string(word ? word : "error") + " (" + std::to_string(code) + "): " + (text ? text : "unknown");
+  if (code == 2)
+    throw CudaError(CudaError::out_of_memory, name_ + " has too little memory for " + doing, {{said, {}}},
+                    "use smaller tensors, or free buffers");
+  const bool gone =
+      code == 700 || (code >= 714 && code <= 719) || code == 4 || code == 201; // nothing works after these
+  throw CudaError(gone ? CudaError::lost : CudaError::failed,
+                  std::string(doing) + " failed on " + (name_.empty() ? "the GPU" : name_), {{said, {}}},
                   gone ? "the GPU's context is lost: start the program again" : "see the driver's message");
 }
 
@@ -83,8 +91,8 @@ Result<std::shared_ptr<Cuda>> Cuda::find(int ordinal) {
   out->table_ = std::make_shared<CudaDriver>();
   CudaDriver& d = *out->table_;
   std::string missing;
-#define TANG_FIND(field, symbol, ...)                                                     \
-  d.field = reinterpret_cast<int (*)(__VA_ARGS__)>(dlsym(out->library_.get(), #symbol)); \
+#define TANG_FIND(field, symbol, ...)                                                                        \
+  d.field = reinterpret_cast<int (*)(__VA_ARGS__)>(dlsym(out->library_.get(), #symbol));                     \
   if (!d.field) missing = #symbol;
   TANG_CUDA_ENTRIES(TANG_FIND)
 #undef TANG_FIND
@@ -95,13 +103,18 @@ Result<std::shared_ptr<Cuda>> Cuda::find(int ordinal) {
     int count = 0, major = 0, minor = 0, shared = 0;
     out->check(d.version(&out->driver_version_), "asking for the driver's version");
     out->check(d.count(&count), "counting GPUs");
-    if (ordinal < 0 || ordinal >= count) return Refusal{"the driver shows " + std::to_string(count) + " GPUs, none has number " + std::to_string(ordinal)};
+    if (ordinal < 0 || ordinal >= count)
+      return Refusal{"the driver shows " + std::to_string(count) + " GPUs, none has number " +
+                     std::to_string(ordinal)};
     out->check(d.device(&out->device_, ordinal), "choosing a GPU");
     char name[128] = {};
     out->check(d.name(name, sizeof name - 1, out->device_), "asking for its name");
     out->name_ = name;
-    auto ask = [&](int* to, int what) { out->check(d.attribute(to, what, out->device_), "asking for a limit"); };
-    ask(&major, major_version), ask(&minor, minor_version), ask(&shared, shared_a_block_optin), ask(&out->processors_, multiprocessors);
+    auto ask = [&](int* to, int what) {
+      out->check(d.attribute(to, what, out->device_), "asking for a limit");
+    };
+    ask(&major, major_version), ask(&minor, minor_version), ask(&shared, shared_a_block_optin),
+        ask(&out->processors_, multiprocessors);
     out->capability_ = 10 * major + minor;
     out->shared_limit_ = shared;
     size_t total = 0;
@@ -109,56 +122,75 @@ Result<std::shared_ptr<Cuda>> Cuda::find(int ordinal) {
     out->memory_ = int64_t(total);
     out->check(d.retain(&out->context_, out->device_), "opening a context");
     out->check(d.current(out->context_), "entering the context");
-    out->check(d.stream(&out->stream_, 1), "opening a stream");  // 1: does not wait for the default stream
+    out->check(d.stream(&out->stream_, 1), "opening a stream"); // 1: does not wait for the default stream
   } catch (const CudaError& e) {
     return Refusal{e.headline() + (e.facts().empty() ? "" : ": " + e.facts()[0].text)};
   }
   return out;
 }
+
 std::shared_ptr<Cuda> Cuda::open(int ordinal) {
   auto r = find(ordinal);
-  if (!r) throw CudaError(CudaError::no_device, "no NVIDIA GPU to run on", {{r.why(), {}}}, "choose another device");
+  if (!r)
+    throw CudaError(CudaError::no_device, "no NVIDIA GPU to run on", {{r.why(), {}}},
+                    "choose another device");
   return *r;
 }
+
 Cuda::~Cuda() {
   if (!driver_ || !context_) return;
   if (stream_) driver_->drop_stream(stream_);
   driver_->release(device_);
 }
-std::shared_ptr<CudaBuffer> Cuda::allocate(size_t bytes, bool guards) { return std::shared_ptr<CudaBuffer>(new CudaBuffer(shared_from_this(), bytes, guards)); }
+
+std::shared_ptr<CudaBuffer> Cuda::allocate(size_t bytes, bool guards) {
+  return std::shared_ptr<CudaBuffer>(new CudaBuffer(shared_from_this(), bytes, guards));
+}
+
 void Cuda::write(uint64_t to, const void* from, size_t bytes) {
   if (!bytes) return;
   check(driver_->to_device(to, from, bytes, stream_), "copying to the GPU");
-  wait();  // the caller's memory is free again
+  wait(); // the caller's memory is free again
 }
+
 void Cuda::read(void* to, uint64_t from, size_t bytes) {
   if (bytes) check(driver_->to_host(to, from, bytes, stream_), "copying from the GPU");
   wait();
 }
+
 void Cuda::copy(uint64_t to, uint64_t from, size_t bytes) {
   if (bytes) check(driver_->between(to, from, bytes, stream_), "copying on the GPU");
 }
+
 void Cuda::fill(uint64_t to, unsigned char byte, size_t bytes) {
   if (bytes) check(driver_->set(to, byte, bytes, stream_), "filling memory");
 }
+
 std::shared_ptr<CudaModule> Cuda::load(const std::string& cubin) {
   void* m = nullptr;
   check(driver_->load(&m, cubin.data()), "loading compiled kernels");
   return std::shared_ptr<CudaModule>(new CudaModule(shared_from_this(), m));
 }
-void Cuda::launch(void* function, int64_t blocks, int lanes, int64_t shared_bytes, const std::vector<uint64_t>& pointers) {
+
+void Cuda::launch(void* function, int64_t blocks, int lanes, int64_t shared_bytes,
+                  const std::vector<uint64_t>& pointers) {
   std::vector<uint64_t> values = pointers;
   std::vector<void*> args;
   for (auto& v : values) args.push_back(&v);
-  check(driver_->launch(function, unsigned(blocks), 1, 1, unsigned(lanes), 1, 1, unsigned(shared_bytes), stream_, args.data(), nullptr), "launching a kernel");
+  check(driver_->launch(function, unsigned(blocks), 1, 1, unsigned(lanes), 1, 1, unsigned(shared_bytes),
+                        stream_, args.data(), nullptr),
+        "launching a kernel");
 }
+
 void Cuda::wait() { check(driver_->wait(stream_), "running kernels"); }
+
 void* Cuda::mark() {
   void* e = nullptr;
   check(driver_->event(&e, 0), "making a clock mark");
   check(driver_->record(e, stream_), "setting a clock mark");
   return e;
 }
+
 double Cuda::seconds(void* from, void* to) {
   float ms = 0;
   check(driver_->reached(to), "waiting for a clock mark");
@@ -167,18 +199,22 @@ double Cuda::seconds(void* from, void* to) {
   return double(ms) * 1e-3;
 }
 
-CudaBuffer::CudaBuffer(std::shared_ptr<Cuda> gpu, size_t bytes, bool guards) : gpu_(std::move(gpu)), bytes_(bytes), band_(guards ? guard_band : 0) {
+CudaBuffer::CudaBuffer(std::shared_ptr<Cuda> gpu, size_t bytes, bool guards)
+    : gpu_(std::move(gpu)), bytes_(bytes), band_(guards ? guard_band : 0) {
   const size_t all = (bytes + 255) / 256 * 256 + 2 * band_;
   gpu_->check(gpu_->driver_->allocate(&base_, all ? all : 256), "a buffer");
   gpu_->fill(base_, mark_byte, band_);
   gpu_->fill(address() + bytes_, mark_byte, all - band_ - bytes_);
   gpu_->fill(address(), 0, bytes_);
 }
+
 CudaBuffer::~CudaBuffer() {
   gpu_->driver_->wait(gpu_->stream_);
   gpu_->driver_->free(base_);
 }
+
 void CudaBuffer::poison() { gpu_->fill(address(), 0xff, bytes_); }
+
 std::optional<int64_t> CudaBuffer::trespass() const {
   if (!band_) return std::nullopt;
   std::vector<unsigned char> before(band_), after(band_);
@@ -190,17 +226,25 @@ std::optional<int64_t> CudaBuffer::trespass() const {
     if (after[i] != mark_byte) return int64_t(bytes_ + i);
   return std::nullopt;
 }
+
 CudaModule::~CudaModule() { gpu_->driver_->unload(module_); }
+
 void* CudaModule::function(const std::string& name, int64_t shared_bytes) {
   void* f = nullptr;
   gpu_->check(gpu_->driver_->function(&f, module_, name.c_str()), "finding a kernel");
   if (shared_bytes > gpu_->shared_limit())
-    throw CudaError(CudaError::failed, "a kernel needs " + std::to_string(shared_bytes) + " bytes of shared memory", {{"a workgroup of " + gpu_->name() + " has " + std::to_string(gpu_->shared_limit()), {}}}, "choose smaller blocks");
-  if (shared_bytes > 48 << 10) gpu_->check(gpu_->driver_->configure(f, function_dynamic_shared, int(shared_bytes)), "asking for shared memory");
+    throw CudaError(CudaError::failed,
+                    "a kernel needs " + std::to_string(shared_bytes) + " bytes of shared memory",
+                    {{"a workgroup of " + gpu_->name() + " has " + std::to_string(gpu_->shared_limit()), {}}},
+                    "choose smaller blocks");
+  if (shared_bytes > 48 << 10)
+    gpu_->check(gpu_->driver_->configure(f, function_dynamic_shared, int(shared_bytes)),
+                "asking for shared memory");
   return f;
 }
 
-// ---- NVRTC --------------------------------------------------------------------------------------------------------
+// ---- NVRTC
+// --------------------------------------------------------------------------------------------------------
 struct CudaCompiler::Library {
   std::shared_ptr<void> handle;
   int (*version)(int*, int*) = nullptr;
@@ -212,9 +256,11 @@ struct CudaCompiler::Library {
   int (*code_size)(Handle, size_t*) = nullptr;
   int (*code)(Handle, char*) = nullptr;
 };
+
 namespace {
-const std::vector<const char*> flags = {"--std=c++17", "--fmad=false", "--prec-div=true", "--prec-sqrt=true", "--ftz=false"};
-}
+const std::vector<const char*> flags = {"--std=c++17", "--fmad=false", "--prec-div=true", "--prec-sqrt=true",
+                                        "--ftz=false"};
+} // namespace
 
 Result<std::shared_ptr<CudaCompiler>> CudaCompiler::find(const CudaCompilerOptions& o) {
   const std::vector<std::string> names = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
@@ -232,8 +278,10 @@ Result<std::shared_ptr<CudaCompiler>> CudaCompiler::find(const CudaCompilerOptio
     f = reinterpret_cast<std::remove_reference_t<decltype(f)>>(dlsym(l.handle.get(), symbol));
     whole &= f != nullptr;
   };
-  get(l.version, "nvrtcVersion"), get(l.create, "nvrtcCreateProgram"), get(l.destroy, "nvrtcDestroyProgram"), get(l.compile, "nvrtcCompileProgram");
-  get(l.log_size, "nvrtcGetProgramLogSize"), get(l.log, "nvrtcGetProgramLog"), get(l.code_size, "nvrtcGetCUBINSize"), get(l.code, "nvrtcGetCUBIN");
+  get(l.version, "nvrtcVersion"), get(l.create, "nvrtcCreateProgram"), get(l.destroy, "nvrtcDestroyProgram"),
+      get(l.compile, "nvrtcCompileProgram");
+  get(l.log_size, "nvrtcGetProgramLogSize"), get(l.log, "nvrtcGetProgramLog"),
+      get(l.code_size, "nvrtcGetCUBINSize"), get(l.code, "nvrtcGetCUBIN");
   if (!whole) return Refusal{"this NVRTC is too old"};
   int major = 0, minor = 0;
   l.version(&major, &minor);
@@ -242,12 +290,17 @@ Result<std::shared_ptr<CudaCompiler>> CudaCompiler::find(const CudaCompilerOptio
   if (!o.cache.empty()) out->cache_ = std::make_unique<Cache>(o.cache);
   return out;
 }
+
 std::shared_ptr<CudaCompiler> CudaCompiler::open(const CudaCompilerOptions& o) {
   auto r = find(o);
-  if (!r) throw CudaError(CudaError::no_compiler, "no compiler for NVIDIA GPUs", {{r.why(), {}}}, "install the CUDA toolkit's NVRTC");
+  if (!r)
+    throw CudaError(CudaError::no_compiler, "no compiler for NVIDIA GPUs", {{r.why(), {}}},
+                    "install the CUDA toolkit's NVRTC");
   return *r;
 }
+
 CudaCompiler::~CudaCompiler() = default;
+
 std::string CudaCompiler::compile(const std::string& source, const std::string& architecture) {
   const std::string key = digest(identity_ + "\n" + architecture + "\n" + source);
   if (cache_)
@@ -256,7 +309,9 @@ std::string CudaCompiler::compile(const std::string& source, const std::string& 
   Library& l = *library_;
   Handle p = nullptr;
   auto must = [&](int code, const char* doing) {
-    if (code) throw CudaError(CudaError::failed, std::string("NVRTC failed ") + doing, {{"code " + std::to_string(code), {}}}, "try another CUDA toolkit");
+    if (code)
+      throw CudaError(CudaError::failed, std::string("NVRTC failed ") + doing,
+                      {{"code " + std::to_string(code), {}}}, "try another CUDA toolkit");
   };
   must(l.create(&p, source.c_str(), "tang.cu", 0, nullptr, nullptr), "taking a program");
   const std::shared_ptr<void> owner(p, [&](void* x) { l.destroy(&x); });
@@ -277,4 +332,4 @@ std::string CudaCompiler::compile(const std::string& source, const std::string& 
   return code;
 }
 
-}  // namespace tang::device
+} // namespace tang::device

@@ -13,30 +13,35 @@
 namespace tang::device {
 
 class CudaError : public Error {
- public:
+public:
   enum Kind : uint8_t { no_driver, no_device, no_compiler, rejected, out_of_memory, lost, failed };
+
   CudaError(Kind kind, const std::string& headline, std::vector<Note> facts, const std::string& fix)
       : Error({}, headline, std::move(facts), fix), kind_(kind) {}
+
   Kind kind() const { return kind_; }
 
- private:
+private:
   Kind kind_;
 };
 
-struct CudaDriver;  // libcuda's entry points
+struct CudaDriver; // libcuda's entry points
 class Cuda;
 
 // Zeroed device memory. With guards, a band of known bytes lies on either side.
 class CudaBuffer {
- public:
+public:
   ~CudaBuffer();
   CudaBuffer(const CudaBuffer&) = delete;
-  uint64_t address() const { return base_ + band_; }
-  size_t size() const { return bytes_; }
-  void poison();                                 // every byte 0xff: NaN in every real format
-  std::optional<int64_t> trespass() const;       // offset of the first byte outside that was written
 
- private:
+  uint64_t address() const { return base_ + band_; }
+
+  size_t size() const { return bytes_; }
+
+  void poison();                           // every byte 0xff: NaN in every real format
+  std::optional<int64_t> trespass() const; // offset of the first byte outside that was written
+
+private:
   friend class Cuda;
   CudaBuffer(std::shared_ptr<Cuda> gpu, size_t bytes, bool guards);
   std::shared_ptr<Cuda> gpu_;
@@ -45,47 +50,56 @@ class CudaBuffer {
 };
 
 class CudaModule {
- public:
+public:
   ~CudaModule();
   CudaModule(const CudaModule&) = delete;
-  void* function(const std::string& name, int64_t shared_bytes);  // ready to launch with that much shared memory
+  void* function(const std::string& name,
+                 int64_t shared_bytes); // ready to launch with that much shared memory
 
- private:
+private:
   friend class Cuda;
+
   CudaModule(std::shared_ptr<Cuda> gpu, void* module) : gpu_(std::move(gpu)), module_(module) {}
+
   std::shared_ptr<Cuda> gpu_;
   void* module_;
 };
 
 // One GPU, its primary context and one stream, in which everything runs in order. For one thread at a time.
 class Cuda : public std::enable_shared_from_this<Cuda> {
- public:
+public:
   // Why there is none, or the GPU: no driver, no device, or what the driver said.
   static Result<std::shared_ptr<Cuda>> find(int ordinal = 0);
-  static std::shared_ptr<Cuda> open(int ordinal = 0);  // throws CudaError
+  static std::shared_ptr<Cuda> open(int ordinal = 0); // throws CudaError
   ~Cuda();
   Cuda(const Cuda&) = delete;
 
   const std::string& name() const { return name_; }
-  int capability() const { return capability_; }      // 90: 9.0
+
+  int capability() const { return capability_; } // 90: 9.0
+
   int processors() const { return processors_; }
-  int64_t shared_limit() const { return shared_limit_; }  // bytes a workgroup may ask for
+
+  int64_t shared_limit() const { return shared_limit_; } // bytes a workgroup may ask for
+
   int64_t memory() const { return memory_; }
-  int driver_version() const { return driver_version_; }  // 13000: CUDA 13.0
+
+  int driver_version() const { return driver_version_; } // 13000: CUDA 13.0
 
   std::shared_ptr<CudaBuffer> allocate(size_t bytes, bool guards = false);
   void write(uint64_t to, const void* from, size_t bytes);
-  void read(void* to, uint64_t from, size_t bytes);    // waits for everything before
+  void read(void* to, uint64_t from, size_t bytes); // waits for everything before
   void copy(uint64_t to, uint64_t from, size_t bytes);
   void fill(uint64_t to, unsigned char byte, size_t bytes);
   std::shared_ptr<CudaModule> load(const std::string& cubin);
-  void launch(void* function, int64_t blocks, int lanes, int64_t shared_bytes, const std::vector<uint64_t>& pointers);
-  void wait();                                         // throws what a kernel did wrong
+  void launch(void* function, int64_t blocks, int lanes, int64_t shared_bytes,
+              const std::vector<uint64_t>& pointers);
+  void wait(); // throws what a kernel did wrong
   // Device time between two marks, in seconds.
   void* mark();
-  double seconds(void* from, void* to);                // waits, and gives both marks back
+  double seconds(void* from, void* to); // waits, and gives both marks back
 
- private:
+private:
   friend class CudaBuffer;
   friend class CudaModule;
   Cuda() = default;
@@ -100,21 +114,24 @@ class Cuda : public std::enable_shared_from_this<Cuda> {
 };
 
 struct CudaCompilerOptions {
-  std::vector<std::string> search = {"/usr/local/cuda/lib64"};  // folders of libnvrtc beside the loader's own
-  std::string cache;                                            // folder of compiled units; empty: none
+  std::vector<std::string> search = {"/usr/local/cuda/lib64"}; // folders of libnvrtc beside the loader's own
+  std::string cache;                                           // folder of compiled units; empty: none
 };
+
 // NVRTC: CUDA C++ in, machine code of one architecture out. Needs no GPU.
 class CudaCompiler {
- public:
+public:
   static Result<std::shared_ptr<CudaCompiler>> find(const CudaCompilerOptions& o = {});
-  static std::shared_ptr<CudaCompiler> open(const CudaCompilerOptions& o = {});  // throws CudaError
+  static std::shared_ptr<CudaCompiler> open(const CudaCompilerOptions& o = {}); // throws CudaError
   ~CudaCompiler();
   // `architecture`: "sm_90", "sm_90a", ..; throws CudaError::rejected with the compiler's log.
   std::string compile(const std::string& source, const std::string& architecture);
-  const std::string& identity() const { return identity_; }  // its version and our flags
+
+  const std::string& identity() const { return identity_; } // its version and our flags
+
   int runs() const { return runs_; }
 
- private:
+private:
   struct Library;
   CudaCompiler() = default;
   std::shared_ptr<Library> library_;
@@ -123,4 +140,4 @@ class CudaCompiler {
   int runs_ = 0;
 };
 
-}  // namespace tang::device
+} // namespace tang::device

@@ -6,55 +6,60 @@
 #include "tang/base/match.hpp"
 #include "tang/base/number.hpp"
 #include "tang/emit/c_body.hpp"
+#include "tang/emit/cuda_contract.hpp"
 
 namespace tang::emit {
 
 namespace {
 constexpr int64_t most_blocks = INT32_MAX, tile_unit = 16;
 
-int64_t points(const std::vector<TileAxis>& axes) {
-  int64_t n = 1;
-  for (auto& a : axes) n *= a.extent;
-  return n;
+std::string at(const Unit& u, const Ref& r) {
+  return "m" + std::to_string(r.memory) + "[" + text(offset(u, r)) + "]";
 }
-std::string at(const Unit& u, const Ref& r) { return "m" + std::to_string(r.memory) + "[" + text(offset(u, r)) + "]"; }
 
 class Printer {
- public:
+public:
   explicit Printer(const kernel::Kernel& k) : u(k, options_), k_(k) {}
+
   std::string run();
 
- private:
+private:
   void block(const kernel::Block& b) {
     for (auto& s : b) statement(s);
   }
+
   void statement(const kernel::Stmt& s) {
-    std::visit(Match{[&](const kernel::Apply& x) { apply(x); }, [&](const kernel::Fold& x) { fold(x); },
-                     [&](const kernel::Contract& x) { contract(x); }, [&](const kernel::Barrier&) { u.line("__syncthreads();"); },
-                     [&](const kernel::Let& x) { let(x); },
-                     [&](const kernel::Loop& x) {
-                       const std::string v = name(x.var);
-                       u.open("for (int64_t " + v + " = " + text(x.begin) + ", end = " + text(x.end) + "; " + v + " < end; " + v + " += " + number(x.step) + ")");
-                       block(x.body);
-                       u.close();
-                     },
-                     [&](const kernel::If& x) {
-                       std::string all;
-                       for (auto& a : x.all) all += (all.empty() ? "" : " && ") + text(a) + " >= 0";
-                       u.open("if (" + (all.empty() ? "1" : all) + ")");
-                       block(x.then);
-                       u.close();
-                     },
-                     [](const kernel::Pipeline&) { bug(__FILE__, __LINE__, "a pipeline that was not expanded"); }},
-               s.node);
+    std::visit(
+        Match{[&](const kernel::Apply& x) { apply(x); }, [&](const kernel::Fold& x) { fold(x); },
+              [&](const kernel::Contract& x) { print_cuda_contract(u, x); },
+              [&](const kernel::Barrier&) { u.line("__syncthreads();"); },
+              [&](const kernel::Let& x) { let(x); },
+              [&](const kernel::Loop& x) {
+                const std::string v = name(x.var);
+                u.open("for (int64_t " + v + " = " + text(x.begin) + ", end = " + text(x.end) + "; " + v +
+                       " < end; " + v + " += " + number(x.step) + ")");
+                block(x.body);
+                u.close();
+              },
+              [&](const kernel::If& x) {
+                std::string all;
+                for (auto& a : x.all) all += (all.empty() ? "" : " && ") + text(a) + " >= 0";
+                u.open("if (" + (all.empty() ? "1" : all) + ")");
+                block(x.then);
+                u.close();
+              },
+              [](const kernel::Pipeline&) { bug(__FILE__, __LINE__, "a pipeline that was not expanded"); }},
+        s.node);
   }
+
   void let(const kernel::Let& l) {
     using kernel::Let;
     std::string e;
     if (l.kind == Let::load) {
       check(pure(l.ref) || l.ref.checked, "a loaded integer's address is affine");
       for (size_t d = 0; l.ref.checked && d < l.ref.index.size(); ++d)
-        e += (d ? " && " : "") + ("(uint64_t)(" + text(l.ref.index[d].affine) + ") < " + number(u.memory(l.ref.memory).shape[d]));
+        e += (d ? " && " : "") +
+             ("(uint64_t)(" + text(l.ref.index[d].affine) + ") < " + number(u.memory(l.ref.memory).shape[d]));
       const std::string value = load_element(u, u.memory(l.ref.memory).format, at(u, l.ref));
       e = e.empty() ? value : "(" + e + " ? " + value + " : 0)";
     } else if (l.kind == Let::floor_div) {
@@ -66,11 +71,13 @@ class Printer {
     }
     u.line("const int64_t " + name(l.var) + " = " + e + ";");
   }
+
   // Opens the loop over a lane's flat points and names their axes.
   void deal(const std::vector<TileAxis>& axes) {
     const int64_t all = points(axes);
     const std::string type = all < INT32_MAX / 2 ? "uint32_t" : "int64_t", p = u.fresh("p");
-    u.open("for (" + type + " " + p + " = lane; " + p + " < " + number(all) + "; " + p + " += " + number(k_.lanes) + ")");
+    u.open("for (" + type + " " + p + " = lane; " + p + " < " + number(all) + "; " + p +
+           " += " + number(k_.lanes) + ")");
     int64_t below = all;
     for (size_t a = 0; a < axes.size(); ++a) {
       below /= std::max<int64_t>(1, axes[a].extent);
@@ -79,20 +86,24 @@ class Printer {
       u.line("const int64_t " + name(axes[a].var) + " = " + x + ";");
     }
   }
+
   // Any of `partial` when there are some, and all of `bounds`; empty: no test.
-  std::string live(const kernel::Body& b, const kernel::Bounds& all, const std::vector<kernel::Bounds>& partial) {
+  std::string live(const kernel::Body& b, const kernel::Bounds& all,
+                   const std::vector<kernel::Bounds>& partial) {
     std::string any, out = all.empty() ? "" : conjunction(u, b, all);
     for (auto& p : partial) any += (any.empty() ? "" : " || ") + ("(" + conjunction(u, b, p) + ")");
     if (any.empty()) return out;
     return out.empty() ? any : out + " && (" + any + ")";
   }
+
   void apply(const kernel::Apply& a) {
     deal(a.axes);
     std::vector<Id> roots = a.body.values;
     if (a.body.when) roots.push_back(*a.body.when);
     BodyText t(u, &a.body, roots, {}, -1);
     auto store = [&](size_t d, const std::string& value) {
-      print_store(u, a.dst[d], value, (*u.k.pool)[a.body.values[d]].type, false, -1, "", false, false, gathered_offset(u, a.body, a.dst[d]));
+      print_store(u, a.dst[d], value, (*u.k.pool)[a.body.values[d]].type, false, -1, "", false, false,
+                  gathered_offset(u, a.body, a.dst[d]));
     };
     bool fills = false;
     for (auto& f : a.fill) fills |= f.has_value();
@@ -104,15 +115,19 @@ class Printer {
       u.close();
     };
     const std::string test = live(a.body, a.bounds, a.partial);
-    if (!test.empty()) u.open("if (" + test + ")");
-    else u.open("");
+    if (!test.empty())
+      u.open("if (" + test + ")");
+    else
+      u.open("");
     t.declare(0, "", a.body.when ? BodyText::condition : BodyText::both);
     if (a.body.when) {
       u.open("if (" + t.value(*a.body.when, false) + ")");
       t.declare(0, "", BodyText::rest);
     }
-    for (size_t d = 0; d < a.dst.size(); ++d) {  // every value before any store: a destination may be an operand
-      u.line("const " + value_type((*u.k.pool)[a.body.values[d]].type, u.wide, false) + " v" + std::to_string(d) + " = " + t.value(a.body.values[d], false) + ";");
+    for (size_t d = 0; d < a.dst.size();
+         ++d) { // every value before any store: a destination may be an operand
+      u.line("const " + value_type((*u.k.pool)[a.body.values[d]].type, u.wide, false) + " v" +
+             std::to_string(d) + " = " + t.value(a.body.values[d], false) + ";");
     }
     for (size_t d = 0; d < a.dst.size(); ++d) store(d, "v" + std::to_string(d));
     if (a.body.when) u.close(), fill();
@@ -120,6 +135,7 @@ class Printer {
     if (!test.empty()) fill();
     u.close();
   }
+
   void fold(const kernel::Fold& f) {
     const size_t n = f.combine.size();
     std::vector<std::string> acc, lift;
@@ -130,7 +146,10 @@ class Printer {
     for (size_t c = 0; c < n; ++c) {
       acc.push_back("a" + std::to_string(c));
       check(!f.accumulate || pure(f.dst[c]), "a fold that accumulates onto a gathered place");
-      u.line(type(c) + " " + acc[c] + " = " + (f.accumulate ? load_element(u, u.memory(f.dst[c].memory).format, at(u, f.dst[c])) : literal(f.identity[c], u.wide)) + ";");
+      u.line(type(c) + " " + acc[c] + " = " +
+             (f.accumulate ? load_element(u, u.memory(f.dst[c].memory).format, at(u, f.dst[c]))
+                           : literal(f.identity[c], u.wide)) +
+             ";");
     }
     for (auto& a : f.folded) {
       const std::string v = name(a.var);
@@ -154,92 +173,16 @@ class Printer {
       join.name_var(int64_t(2 * c + 1), lift[c], false);
     }
     join.declare(0);
-    for (size_t c = 0; c < n; ++c) u.line("const " + type(c) + " n" + std::to_string(c) + " = " + join.value(f.combine[c], false) + ";");
+    for (size_t c = 0; c < n; ++c)
+      u.line("const " + type(c) + " n" + std::to_string(c) + " = " + join.value(f.combine[c], false) + ";");
     for (size_t c = 0; c < n; ++c) u.line(acc[c] + " = n" + std::to_string(c) + ";");
     if (f.body.when) u.close();
     if (!term.empty()) u.close();
     for (size_t a = 0; a < f.folded.size(); ++a) u.close();
-    for (size_t c = 0; c < n; ++c) print_store(u, f.dst[c], acc[c], f.identity[c].type, false, -1, "", false, false, gathered_offset(u, f.body, f.dst[c]));
+    for (size_t c = 0; c < n; ++c)
+      print_store(u, f.dst[c], acc[c], f.identity[c].type, false, -1, "", false, false,
+                  gathered_offset(u, f.body, f.dst[c]));
     if (!test.empty()) u.close();
-    u.close();
-  }
-  // Blocks are dealt to subgroups. Rows and columns that do not exist repeat the last one that does, and are not stored.
-  void contract(const kernel::Contract& c) {
-    check(pure(c.dst) && pure(c.a) && pure(c.b) && !c.m.empty() && !c.n.empty() && !c.k.empty(), "a contraction is over affine operands and some axes");
-    const Memory &ma = u.memory(c.a.memory), &mb = u.memory(c.b.memory), &md = u.memory(c.dst.memory);
-    const TileAxis mi = c.m.back(), ni = c.n.back();
-    const int64_t W = k_.subgroup, R = std::min<int64_t>(std::max(1, c.rows), mi.extent), V = std::min<int64_t>(std::max(1, c.vectors), ceil_div(ni.extent, W));
-    check(R == std::max(1, c.rows) || mi.extent < c.rows, "rows of a block");
-    const Affine oa = offset(u, c.a), ob = offset(u, c.b), od = offset(u, c.dst);
-    const std::string real = u.wide ? "double" : "float", rows = number(R), vectors = number(V), w = number(W);
-    u.open("");
-    auto extent = [&](const char* as, const std::vector<TileAxis>& axes, const std::optional<Affine>& end) {
-      const std::string n = number(points(axes));
-      u.line(std::string("const int64_t ") + as + " = " + (end ? "tang_lesser(" + n + ", " + text(*end) + ")" : n) + ";");
-    };
-    extent("M", c.m, c.m_end), extent("N", c.n, c.n_end), extent("K", c.k, c.k_end);
-    auto blocks = [](const std::vector<TileAxis>& axes, int64_t size) { return points(axes) / axes.back().extent * ceil_div(axes.back().extent, size); };
-    const int64_t all = blocks(c.m, R) * blocks(c.n, V * W);
-    u.open("for (int block = lane / " + w + "; block < " + number(all) + "; block += " + number(k_.lanes / W) + ")");
-    u.line("int left = block;");
-    auto decode = [&](const std::vector<TileAxis>& axes, int64_t size) {  // returns the flat coordinate
-      Affine flat;
-      int64_t below = 1;
-      for (size_t a = axes.size(); a-- > 0;) {
-        const bool inner = a + 1 == axes.size();
-        const int64_t count = inner ? ceil_div(axes[a].extent, size) : axes[a].extent;
-        u.line("const int64_t " + name(axes[a].var) + " = left % " + number(count) + (inner ? " * " + number(size) : "") + "; left /= " + number(count) + ";");
-        flat = flat + kernel::variable(axes[a].var, below);
-        below *= axes[a].extent;
-      }
-      return flat;
-    };
-    const Affine fn = decode(c.n, V * W), fm = decode(c.m, R);
-    u.line("const int rows = (int)tang_lesser(M - " + text(fm) + ", " + number(mi.extent) + " - " + name(mi.var) + ");");
-    u.line("const int columns = (int)tang_lesser(N - " + text(fn) + ", " + number(ni.extent) + " - " + name(ni.var) + ");");
-    u.line("if (rows <= 0 || columns <= 0) continue;");
-    auto zero = [&](Affine a) {
-      for (auto& x : c.k) a = without(a, x.var);
-      return text(a);
-    };
-    const std::string l = "lane % " + w;
-    auto index = [](const Memory& m) { return std::string(m.size() < INT32_MAX ? "int " : "int64_t "); };
-    u.line(index(ma) + "ra[" + rows + "]; " + index(mb) + "cb[" + vectors + "]; " + real + " acc[" + rows + "][" + vectors + "];");
-    u.line("#pragma unroll");
-    u.line("for (int r = 0; r < " + rows + "; ++r) ra[r] = (r < rows ? r : rows - 1) * " + number(coefficient(oa, mi.var)) + ";");
-    u.line("#pragma unroll");
-    u.line("for (int v = 0; v < " + vectors + "; ++v) { const int x = " + l + " + v * " + w + "; cb[v] = (x < columns ? x : columns - 1) * " + number(coefficient(ob, ni.var)) + "; }");
-    u.line("#pragma unroll");
-    u.line("for (int r = 0; r < " + rows + "; ++r)");
-    u.line("  for (int v = 0; v < " + vectors + "; ++v) acc[r][v] = 0;");
-    std::string off_a, off_b, flat;
-    int64_t below = points(c.k);
-    for (auto& x : c.k) {
-      below /= x.extent;
-      const std::string v = name(x.var), here = flat.empty() ? v + " * " + number(below) : flat + " + " + v + " * " + number(below);
-      u.open("for (int64_t " + v + " = 0; " + v + " < " + number(x.extent) + " && " + here + " < K; ++" + v + ")");
-      flat = here;
-      off_a += " + " + v + " * " + number(coefficient(oa, x.var));
-      off_b += " + " + v + " * " + number(coefficient(ob, x.var));
-    }
-    u.line("const " + std::string(element_type(ma.format)) + "* const pa = m" + std::to_string(c.a.memory) + " + " + zero(oa) + off_a + ";");
-    u.line("const " + std::string(element_type(mb.format)) + "* const pb = m" + std::to_string(c.b.memory) + " + " + zero(ob) + off_b + ";");
-    u.line(real + " b[" + vectors + "];");
-    u.line("#pragma unroll");
-    u.line("for (int v = 0; v < " + vectors + "; ++v) b[v] = " + load_element(u, mb.format, "pb[cb[v]]") + ";");
-    u.line("#pragma unroll");
-    u.line("for (int r = 0; r < " + rows + "; ++r) {");
-    u.line("  const " + real + " a = " + load_element(u, ma.format, "pa[ra[r]]") + ";");
-    u.line("  for (int v = 0; v < " + vectors + "; ++v) acc[r][v] = " + (u.wide ? "tang_dfma1" : "tang_fma1") + "(a, b[v], acc[r][v]);");
-    u.line("}");
-    for (size_t a = 0; a < c.k.size(); ++a) u.close();
-    u.line("#pragma unroll");
-    u.line("for (int r = 0; r < " + rows + "; ++r)");
-    u.line("  for (int v = 0; v < " + vectors + "; ++v) if (r < rows && " + l + " + v * " + w + " < columns) {");
-    const std::string place = "m" + std::to_string(c.dst.memory) + "[" + text(od) + " + r * " + number(coefficient(od, mi.var)) + " + (" + l + " + v * " + w + ") * " + number(coefficient(od, ni.var)) + "]";
-    u.line("    " + store_element(u, md.format, place, c.accumulate ? "(" + load_element(u, md.format, place) + " + acc[r][v])" : "acc[r][v]"));
-    u.line("  }");
-    u.close();
     u.close();
   }
 
@@ -250,13 +193,16 @@ class Printer {
 
 std::string Printer::run() {
   check(k_.lanes > 1 && k_.lanes % k_.subgroup == 0, "the CUDA target prints kernels for many lanes");
-  std::string out = "extern \"C\" __global__ void __launch_bounds__(" + number(k_.lanes) + ") " + k_.name + "(", tiles;
+  std::string out =
+                  "extern \"C\" __global__ void __launch_bounds__(" + number(k_.lanes) + ") " + k_.name + "(",
+              tiles;
   int64_t from = 0, argument = 0;
   for (size_t m = 0; m < k_.memories.size(); ++m) {
     const Memory& x = k_.memories[m];
     const std::string type = element_type(x.format), as = "m" + std::to_string(m);
     if (x.home == kernel::Home::global) {
-      out += (argument++ ? ", " : "") + std::string(x.access == kernel::Access::read ? "const " : "") + type + "* const " + as;
+      out += (argument++ ? ", " : "") + std::string(x.access == kernel::Access::read ? "const " : "") + type +
+             "* const " + as;
       continue;
     }
     tiles += "  " + type + "* const " + as + " = (" + type + "*)(shared + " + number(from) + ");\n";
@@ -268,29 +214,36 @@ std::string Printer::run() {
   const int64_t all = kernel::workgroups(k_);
   const bool turns = all > most_blocks;
   u.indent = 1;
-  if (turns) u.open("for (int64_t wg = blockIdx.x; wg < " + number(all) + "; wg += gridDim.x)");
-  else u.line("const int64_t wg = blockIdx.x;");
+  if (turns)
+    u.open("for (int64_t wg = blockIdx.x; wg < " + number(all) + "; wg += gridDim.x)");
+  else
+    u.line("const int64_t wg = blockIdx.x;");
   std::string left = "wg";
   for (size_t g = k_.grid.size(); g-- > 0;) {
     auto& x = k_.grid[g];
     const std::string blocks = number(ceil_div(x.extent, x.step));
-    u.line("const int64_t " + name(x.var) + " = " + (g ? left + " % " + blocks : left) + (x.step == 1 ? "" : " * " + number(x.step)) + ";");
+    u.line("const int64_t " + name(x.var) + " = " + (g ? left + " % " + blocks : left) +
+           (x.step == 1 ? "" : " * " + number(x.step)) + ";");
     left = "(" + left + " / " + blocks + ")";
   }
   block(k_.body);
   if (turns) u.line("__syncthreads();"), u.close();
   return out + u.out + "}\n";
 }
-}  // namespace
+} // namespace
 
 int64_t cuda_shared_bytes(const kernel::Kernel& k) {
   int64_t n = 0;
   for (auto& m : k.memories)
-    if (m.home != kernel::Home::global) n += ceil_div(m.size() * expr::row(m.format).bits / 8, tile_unit) * tile_unit;
+    if (m.home != kernel::Home::global)
+      n += ceil_div(m.size() * expr::row(m.format).bits / 8, tile_unit) * tile_unit;
   return n;
 }
+
 int64_t cuda_blocks(const kernel::Kernel& k) { return std::min(kernel::workgroups(k), most_blocks); }
+
 std::string cuda(const kernel::Kernel& k) { return Printer(k).run(); }
+
 std::string cuda_unit(const std::vector<const kernel::Kernel*>& kernels) {
   std::string out = cuda_prelude();
   std::vector<std::pair<std::string, std::string>> known;
@@ -307,4 +260,4 @@ std::string cuda_unit(const std::vector<const kernel::Kernel*>& kernels) {
   return out;
 }
 
-}  // namespace tang::emit
+} // namespace tang::emit

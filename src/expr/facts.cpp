@@ -14,42 +14,62 @@ namespace {
 constexpr double inf = std::numeric_limits<double>::infinity();
 
 // Why the table is complete. simplify() has four kinds of step, and each is here:
-//  1. sums and products (add, mul, neg, recip) become a polynomial and are built again. A polynomial is a commutative ring
-//     element: comm, assoc, distribution, units, like terms, signs. Beside the ring there are constants that are not finite
-//     (plus, times), powers below 0 (reciprocal) and exponentials (joined, exponential).
-//  2. max and min become the set of their operands (extreme): comm, assoc, idempotence, identity, NaN, and an operand that is
+//  1. sums and products (add, mul, neg, recip) become a polynomial and are built again. A polynomial is a
+//  commutative ring
+//     element: comm, assoc, distribution, units, like terms, signs. Beside the ring there are constants that
+//     are not finite (plus, times), powers below 0 (reciprocal) and exponentials (joined, exponential).
+//  2. max and min become the set of their operands (extreme): comm, assoc, idempotence, identity, NaN, and an
+//  operand that is
 //     known to lose, by literals or by rank.
 //  3. a decided condition becomes its literal (facts_.truth).
-//  4. the cases of folded() and compared(), one fact each; literal operands are computed, of which `literal_*` are samples:
+//  4. the cases of folded() and compared(), one fact each; literal operands are computed, of which
+//  `literal_*` are samples:
 //     compute() in doubles is the op table's meaning, the reals' where no rounding occurs.
-// Anything else is rebuilt as it is. Facts that drop an operand hold where it exists (kinds other than `partial`): bodies are
-// split by present() first, and a read exists wherever its node's term does (docs/semantics.md section 2).
+// Anything else is rebuilt as it is. Facts that drop an operand hold where it exists (kinds other than
+// `partial`): bodies are split by present() first, and a read exists wherever its node's term does
+// (docs/semantics.md section 2).
 class Table {
- public:
+public:
   explicit Table(Pool& p) : p_(p) {}
+
   std::vector<Fact> out;
 
   E x(int n) { return {&p_, p_.leaf(Op::var, Type::real, n)}; }
+
   E i(int n) { return {&p_, p_.leaf(Op::var, Type::index, n)}; }
+
   E b(int n) { return {&p_, p_.leaf(Op::var, Type::boolean, n)}; }
+
   E c(double v) { return lit(p_, v); }
+
   E whole(int64_t v) { return {&p_, p_.literal(expr::whole(v))}; }
+
   E is(bool v) { return {&p_, p_.literal(truth(v))}; }
-  void exact(const char* name, std::vector<Kind> kinds, E l, E r, std::vector<E> premises = {}) { add(Fact::exact, name, kinds, l, r, premises); }
-  void algebraic(const char* name, std::vector<Kind> kinds, E l, E r, std::vector<E> premises = {}) { add(Fact::algebraic, name, kinds, l, r, premises); }
+
+  void exact(const char* name, std::vector<Kind> kinds, E l, E r, std::vector<E> premises = {}) {
+    add(Fact::exact, name, kinds, l, r, premises);
+  }
+
+  void algebraic(const char* name, std::vector<Kind> kinds, E l, E r, std::vector<E> premises = {}) {
+    add(Fact::algebraic, name, kinds, l, r, premises);
+  }
+
   void split(const char* name, std::vector<Kind> kinds, E l, E r) {
     add(Fact::exact, name, kinds, l, r, {});
     out.back().by = Fact::present;
   }
 
- private:
+private:
   Pool& p_;
-  void add(Fact::Strength s, const char* name, const std::vector<Kind>& kinds, E l, E r, const std::vector<E>& premises) {
+
+  void add(Fact::Strength s, const char* name, const std::vector<Kind>& kinds, E l, E r,
+           const std::vector<E>& premises) {
     Fact f{name, s, kinds, {}, l.id, r.id, Fact::simplifier};
     for (E e : premises) f.premises.push_back(e.id);
     out.push_back(std::move(f));
   }
 };
+
 constexpr Kind R = Kind::real, F = Kind::finite, I = Kind::index, B = Kind::boolean, P = Kind::partial;
 
 void ring(Table& t) {
@@ -73,7 +93,8 @@ void ring(Table& t) {
   t.algebraic("distribute_literal", {R, R}, c(3) * (x(0) + x(1)), c(3) * x(0) + c(3) * x(1));
   // `finite`: leaves are taken for numbers, and a factor that may be infinite besides is not distributed.
   t.algebraic("distribute", {F, R, R}, x(0) * (x(1) + x(2)), x(0) * x(1) + x(0) * x(2));
-  t.algebraic("distribute_both", {F, F, F, F}, (x(0) + x(1)) * (x(2) + x(3)), (x(0) * x(2) + x(0) * x(3)) + (x(1) * x(2) + x(1) * x(3)));
+  t.algebraic("distribute_both", {F, F, F, F}, (x(0) + x(1)) * (x(2) + x(3)),
+              (x(0) * x(2) + x(0) * x(3)) + (x(1) * x(2) + x(1) * x(3)));
   // Constants that are not finite: plus() and times().
   t.algebraic("ninf_add", {R}, c(-inf) + x(0), c(-inf));
   t.algebraic("inf_add", {R}, c(inf) + x(0), c(inf));
@@ -113,6 +134,7 @@ void ring(Table& t) {
   t.exact("index_distribute", {I, I, I}, i(0) * (i(1) + i(2)), i(0) * i(1) + i(0) * i(2));
   t.exact("index_neg", {I}, t.whole(-1) * i(0), -i(0));
 }
+
 void extremes(Table& t) {
   auto x = [&](int n) { return t.x(n); };
   auto c = [&](double v) { return t.c(v); };
@@ -135,6 +157,7 @@ void extremes(Table& t) {
   t.exact("max_ranked", {R, R}, max(x(0), x(1)), x(1), below);
   t.exact("min_ranked", {R, R}, min(x(0), x(1)), x(0), below);
 }
+
 void conditions(Table& t) {
   auto x = [&](int n) { return t.x(n); };
   auto b = [&](int n) { return t.b(n); };
@@ -165,6 +188,7 @@ void conditions(Table& t) {
   t.exact("select_same", {B, P}, select(b(0), x(1), x(1)), x(1));
   t.exact("only_true", {P}, only(t.is(true), x(0)), x(0));
 }
+
 void functions(Table& t) {
   auto x = [&](int n) { return t.x(n); };
   auto c = [&](double v) { return t.c(v); };
@@ -193,6 +217,7 @@ void functions(Table& t) {
   t.exact("literal_real_of_boolean", {}, to_real(t.is(true)), c(1));
   t.exact("literal_index_add", {}, t.whole(2) + t.whole(-5), t.whole(-3));
 }
+
 void absence(Table& t) {
   auto x = [&](int n) { return t.x(n); };
   auto b = [&](int n) { return t.b(n); };
@@ -201,13 +226,17 @@ void absence(Table& t) {
   t.split("only_unary", {B, P}, exp2(only(b(0), x(1))), only(b(0), exp2(x(1))));
   t.split("only_both", {B, P, B, P}, only(b(0), x(1)) * only(b(2), x(3)), only(b(0) && b(2), x(1) * x(3)));
   t.split("only_condition", {B, B, P}, only(only(b(0), b(1)), x(2)), only(b(0) && b(1), x(2)));
-  t.split("select_only", {B, B, P, B, P}, select(b(0), only(b(1), x(2)), only(b(3), x(4))), only(select(b(0), b(1), b(3)), select(b(0), x(2), x(4))));
-  t.split("select_only_same", {B, B, P, P}, select(b(0), only(b(1), x(2)), only(b(1), x(3))), only(b(1), select(b(0), x(2), x(3))));
-  t.split("select_only_condition", {B, B, P, P}, select(only(b(0), b(1)), x(2), x(3)), only(b(0), select(b(1), x(2), x(3))));
+  t.split("select_only", {B, B, P, B, P}, select(b(0), only(b(1), x(2)), only(b(3), x(4))),
+          only(select(b(0), b(1), b(3)), select(b(0), x(2), x(4))));
+  t.split("select_only_same", {B, B, P, P}, select(b(0), only(b(1), x(2)), only(b(1), x(3))),
+          only(b(1), select(b(0), x(2), x(3))));
+  t.split("select_only_condition", {B, B, P, P}, select(only(b(0), b(1)), x(2), x(3)),
+          only(b(0), select(b(1), x(2), x(3))));
   t.split("or_else_present", {R, P}, or_else(x(0), x(1)), x(0));
-  t.split("or_else_absent", {B, R, B, P}, or_else(only(b(0), x(1)), only(b(2), x(3))), only(b(0) || b(2), or_else(only(b(0), x(1)), x(3))));
+  t.split("or_else_absent", {B, R, B, P}, or_else(only(b(0), x(1)), only(b(2), x(3))),
+          only(b(0) || b(2), or_else(only(b(0), x(1)), x(3))));
 }
-}  // namespace
+} // namespace
 
 std::vector<Fact> facts(Pool& p) {
   Table t(p);
@@ -218,6 +247,7 @@ std::vector<Fact> facts(Pool& p) {
   absence(t);
   return std::move(t.out);
 }
+
 Facts given(const Pool& p, const Fact& f) {
   Facts out;
   for (Id x : f.premises) {
@@ -234,4 +264,4 @@ Facts given(const Pool& p, const Fact& f) {
   return out;
 }
 
-}  // namespace tang::expr
+} // namespace tang::expr

@@ -8,17 +8,21 @@
 namespace tang::kernel {
 
 namespace {
-// One access of a statement. Two accesses with equal shares touch an element from one lane: the points' extents and the
-// address over the points, when that is one element a point and nothing else.
+// One access of a statement. Two accesses with equal shares touch an element from one lane: the points'
+// extents and the address over the points, when that is one element a point and nothing else.
 struct Access {
   int memory;
   bool writes;
   std::optional<std::vector<int64_t>> share;
-  bool operator==(const Access& o) const { return memory == o.memory && writes == o.writes && share == o.share; }
-};
-using Since = std::vector<Access>;  // the last barrier, on some path
 
-bool injective(std::vector<std::pair<int64_t, int64_t>> modes) {  // stride, extent
+  bool operator==(const Access& o) const {
+    return memory == o.memory && writes == o.writes && share == o.share;
+  }
+};
+
+using Since = std::vector<Access>; // the last barrier, on some path
+
+bool injective(std::vector<std::pair<int64_t, int64_t>> modes) { // stride, extent
   std::sort(modes.begin(), modes.end());
   int64_t span = 0;
   for (auto& [stride, extent] : modes) {
@@ -28,16 +32,19 @@ bool injective(std::vector<std::pair<int64_t, int64_t>> modes) {  // stride, ext
   }
   return true;
 }
+
 class Walk {
- public:
+public:
   explicit Walk(const Kernel& k) : k_(k) {}
+
   Block block(const Block& b, Since& since) {
     Block out;
     for (auto& s : b) {
       if (std::holds_alternative<Barrier>(s.node)) continue;
       const Since mine = accesses(s);
       const bool meets = std::any_of(mine.begin(), mine.end(), [&](const Access& now) {
-        return std::any_of(since.begin(), since.end(), [&](const Access& then) { return conflict(then, now); });
+        return std::any_of(since.begin(), since.end(),
+                           [&](const Access& then) { return conflict(then, now); });
       });
       if (meets) {
         out.push_back({Barrier{}});
@@ -56,11 +63,12 @@ class Walk {
     return out;
   }
 
- private:
+private:
   static void merge(Since& to, const Since& from) {
     for (auto& a : from)
       if (std::find(to.begin(), to.end(), a) == to.end()) to.push_back(a);
   }
+
   // A round may follow another: what is pending at its end is pending at its beginning.
   void loop(Loop& l, Since& since) {
     Since before = since, after;
@@ -76,13 +84,17 @@ class Walk {
     l.body = std::move(body);
     merge(since, after);
   }
+
   // Globals may share memory: a state's new value takes its old one's place after the last read of it.
   bool conflict(const Access& then, const Access& now) const {
-    if (then.memory != now.memory) return now.writes && !then.writes && is_global(then.memory) && is_global(now.memory);
+    if (then.memory != now.memory)
+      return now.writes && !then.writes && is_global(then.memory) && is_global(now.memory);
     if (!then.writes && !now.writes) return false;
     return !then.share || then.share != now.share;
   }
+
   bool is_global(int m) const { return k_.memories[size_t(m)].home == Home::global; }
+
   std::optional<std::vector<int64_t>> share(const Ref& r, const std::vector<TileAxis>& points) const {
     const auto at = address(k_, r);
     if (!at || r.checked) return {};
@@ -96,13 +108,16 @@ class Walk {
       modes.emplace_back(stride, a.extent);
       out.insert(out.end(), {a.extent, stride});
     }
-    if (known != at->terms.size() || !injective(modes)) return {};  // it moves with something around the statement
+    if (known != at->terms.size() || !injective(modes))
+      return {}; // it moves with something around the statement
     return out;
   }
+
   void add(Since& to, const Ref& r, bool writes, const std::vector<TileAxis>* points) const {
     Access a{r.memory, writes, points ? share(r, *points) : std::nullopt};
     if (std::find(to.begin(), to.end(), a) == to.end()) to.push_back(a);
   }
+
   Since accesses(const Stmt& s) const {
     Since out;
     std::visit(Match{[&](const Apply& x) {
@@ -129,9 +144,10 @@ class Walk {
                s.node);
     return out;
   }
+
   const Kernel& k_;
 };
-}  // namespace
+} // namespace
 
 Kernel place_barriers(const Kernel& k) {
   Kernel out = k;
@@ -140,4 +156,4 @@ Kernel place_barriers(const Kernel& k) {
   return out;
 }
 
-}  // namespace tang::kernel
+} // namespace tang::kernel

@@ -8,21 +8,24 @@
 namespace tang::kernel {
 
 namespace {
-constexpr int64_t long_fold = 32, terms_a_lane = 4;  // shorter folds stay with one lane
+constexpr int64_t long_fold = 32, terms_a_lane = 4; // shorter folds stay with one lane
 
 int64_t points(const std::vector<TileAxis>& axes) {
   int64_t n = 1;
   for (auto& a : axes) n *= a.extent;
   return n;
 }
+
 int64_t power_below(int64_t n) {
   int64_t p = 1;
   while (2 * p <= n) p *= 2;
   return p;
 }
+
 bool gathers(const Bounds& b) {
   return std::any_of(b.begin(), b.end(), [](const Coordinate& c) { return !c.refs.empty(); });
 }
+
 void replace(Affine& a, Var v, const Affine& by) {
   for (auto& [x, k] : a.terms)
     if (x == v) {
@@ -31,13 +34,15 @@ void replace(Affine& a, Var v, const Affine& by) {
       return;
     }
 }
+
 void replace(Bounds& b, Var v, const Affine& by) {
   for (auto& c : b) replace(c.affine, v, by);
 }
 
 class Distributor {
- public:
+public:
   Distributor(Kernel& k, const target::Target& t) : k_(k), t_(t) {}
+
   Block block(const Block& b) {
     Block out;
     for (auto& s : b)
@@ -52,17 +57,20 @@ class Distributor {
                          l.body = block(x.body);
                          out.push_back({std::move(l)});
                        },
-                       [&](const If& x) { out.push_back({If{x.all, block(x.then)}}); },
+                       [&](const If& x) {
+                         out.push_back({If{x.all, block(x.then)}});
+                       },
                        [](const Pipeline&) { bug(__FILE__, __LINE__, "a pipeline after expansion"); },
                        [&](const auto& x) { out.push_back({x}); }},
                  s.node);
     return out;
   }
 
- private:
+private:
   // One element a lane, used by every shared fold of this depth, component and format.
   int partial(int depth, size_t component, Format f) {
-    const std::string name = "part" + std::to_string(depth) + "_" + std::to_string(component) + "_" + expr::row(f).name;
+    const std::string name =
+        "part" + std::to_string(depth) + "_" + std::to_string(component) + "_" + expr::row(f).name;
     for (size_t m = 0; m < k_.memories.size(); ++m)
       if (k_.memories[m].name == name) return int(m);
     Memory m;
@@ -74,28 +82,35 @@ class Distributor {
     m.team = Team::workgroup;
     return k_.add(std::move(m));
   }
+
   Format format_of(Type t) const {
-    return t == Type::real ? k_.compute : t == Type::index ? Format::i64 : t == Type::bits ? Format::i64 : Format::boolean;
+    return t == Type::real    ? k_.compute
+           : t == Type::index ? Format::i64
+           : t == Type::bits  ? Format::i64
+                              : Format::boolean;
   }
+
   static bool may_share(const Fold& f) {
     if (gathers(f.bounds)) return false;
     for (auto& d : f.dst)
       for (auto& c : d.index)
         if (!c.refs.empty()) return false;
     for (auto& e : f.identity)
-      if (e.type == Type::bits) return false;  // no format holds every value
+      if (e.type == Type::bits) return false; // no format holds every value
     return true;
   }
+
   void fold(const Fold& x, int depth, Block& out) {
     Fold f = x;
     const bool any_order = f.vector >= int(f.kept.size());
     const int64_t many = points(f.kept), terms = points(f.folded);
-    size_t axis = 0;  // whose terms are dealt: the longest, or the outermost where the order counts
+    size_t axis = 0; // whose terms are dealt: the longest, or the outermost where the order counts
     for (size_t a = 0; a < f.folded.size(); ++a)
       if (any_order ? f.folded[a].extent > f.folded[axis].extent : f.folded[axis].extent == 1) axis = a;
     int64_t shares = 1;
     if (terms >= long_fold && many > 0 && many < t_.workgroup_limit && may_share(f))
-      shares = power_below(std::min({int64_t(t_.workgroup_limit) / many, terms / terms_a_lane, f.folded[axis].extent}));
+      shares = power_below(
+          std::min({int64_t(t_.workgroup_limit) / many, terms / terms_a_lane, f.folded[axis].extent}));
     f.vector = -1;
     f.ways = 1;
     if (shares < 2) {
@@ -111,7 +126,8 @@ class Distributor {
     one.accumulate = false;
     one.kept.push_back({s, shares});
     one.folded[axis] = {c, each};
-    if (shares * each != dealt.extent) one.limits.insert(one.limits.begin(), Coordinate{constant(dealt.extent - 1) - index, {}});
+    if (shares * each != dealt.extent)
+      one.limits.insert(one.limits.begin(), Coordinate{constant(dealt.extent - 1) - index, {}});
     put(one, dealt.var, index);
     Fold rest;
     rest.kept = f.kept;
@@ -137,6 +153,7 @@ class Distributor {
     out.push_back({std::move(one)});
     fold(rest, depth + 1, out);
   }
+
   void put(Fold& f, Var v, const Affine& by) {
     replace(f.limits, v, by);
     for (auto& b : f.partial) replace(b, v, by);
@@ -147,7 +164,9 @@ class Distributor {
     expr::Pool& p = *k_.pool;
     auto term = [&](Id id) {
       return expr::transplant(Pool(p), id, p, [&](const expr::Term& t) {
-        if (t.op != expr::Op::coord || t.whole != v) return t.op == expr::Op::literal ? p.literal(Value{t.type, expr::State::present, t.r, t.whole}) : p.leaf(t.op, t.type, t.whole);
+        if (t.op != expr::Op::coord || t.whole != v)
+          return t.op == expr::Op::literal ? p.literal(Value{t.type, expr::State::present, t.r, t.whole})
+                                           : p.leaf(t.op, t.type, t.whole);
         std::optional<Id> sum;
         for (auto& [x, k] : by.terms) {
           const Id leaf = p.leaf(expr::Op::coord, Type::index, x);
@@ -160,14 +179,15 @@ class Distributor {
     for (Id& id : f.body.values) id = term(id);
     if (f.body.when) f.body.when = term(*f.body.when);
   }
+
   Kernel& k_;
   const target::Target& t_;
 };
-}  // namespace
+} // namespace
 
 Kernel distribute(const Kernel& k, const target::Target& t) {
   Kernel out = k;
-  out.pool = std::make_shared<Pool>(*k.pool);  // it grows
+  out.pool = std::make_shared<Pool>(*k.pool); // it grows
   out.lanes = t.workgroup_limit;
   out.subgroup = t.lanes;
   for (auto& m : out.memories)
@@ -178,6 +198,7 @@ Kernel distribute(const Kernel& k, const target::Target& t) {
   out.body = Distributor(out, t).block(k.body);
   return out;
 }
+
 int64_t tile_bytes(const Kernel& k, int64_t unit) {
   int64_t n = 0;
   for (auto& m : k.memories)
@@ -185,4 +206,4 @@ int64_t tile_bytes(const Kernel& k, int64_t unit) {
   return n;
 }
 
-}  // namespace tang::kernel
+} // namespace tang::kernel

@@ -9,16 +9,17 @@ int64_t halved(int64_t tile, const Choice& c) {
     if (tile > unit && tile % unit == 0) return (half + unit - 1) / unit * unit;
   return half;
 }
-}  // namespace
+} // namespace
 
-Choice fit(Choice c, const plan::Group& group, int64_t limit, const std::function<int64_t(const Choice&)>& bytes) {
+Choice fit(Choice c, const plan::Group& group, int64_t limit,
+           const std::function<int64_t(const Choice&)>& bytes) {
   int64_t now = bytes(c);
   if (now <= limit) return c;
   const Choice first = c;
   while (now > limit) {
     std::optional<Choice> best;
     int64_t least = now;
-    for (plan::Role role : {plan::Role::looped, plan::Role::grid})  // a shorter chunk of a fold costs no reuse
+    for (plan::Role role : {plan::Role::looped, plan::Role::grid}) // a shorter chunk of a fold costs no reuse
       for (size_t a = 0; a < c.tile.size(); ++a) {
         if (group.role[a] != role || c.tile[a] < 2) continue;
         Choice next = c;
@@ -35,4 +36,4 @@ Choice fit(Choice c, const plan::Group& group, int64_t limit, const std::functio
   return c;
 }
 
-}  // namespace tang::lower
+} // namespace tang::lower

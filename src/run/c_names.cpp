@@ -169,7 +169,7 @@ std::string in_comment(const std::string& s) {
   std::string out;
   for (char c : s) {
     const bool plain =
-        lower(c) || upper(c) || digit(c) || (c && std::string(" ._+-,:[]()").find(c) != std::string::npos);
+        lower(c) || upper(c) || digit(c) || (c && std::string(" ._+-=,:[]()").find(c) != std::string::npos);
     out += plain ? c : '_';
     if (out.size() == 120) break;
   }

@@ -70,7 +70,9 @@ class Writer {
   }
   Files files() {
     const std::string source = this->source();  // knows what the header says of memory
-    return {header(), source};
+    Files f{header(), source, {}};
+    for (auto& t : tensors_) f.arguments.push_back(t.name);
+    return f;
   }
 
  private:

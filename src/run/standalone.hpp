@@ -29,12 +29,13 @@ struct Expected {
 };
 struct Standalone {
   std::string name;                 // an identifier: prefixes every symbol and macro
-  std::string file;                 // where the graph came from, for the regenerating command
+  std::string file;  // where the graph came from and the options that shape it, for the regenerating command
   std::map<std::string, Filling> fillings;
   std::vector<Expected> expected;
 };
 struct Files {
   std::string header, source;
+  std::vector<std::string> arguments;  // by the user's names, in order; the workspace follows
 };
 // `written` is the graph as the user wrote it: its names and their order; `d` was derived from it under `o`.
 // Throws Error when the name is no identifier.

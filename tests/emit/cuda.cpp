@@ -26,7 +26,8 @@ TEST(cuda, every_sample_compiles_in_one_unit_in_f32_and_f64) {
   std::vector<const Kernel*> all_;
   for (auto& k : kernels) all_.push_back(&k);
   const std::string unit = emit::cuda_unit(all_);
-  for (auto& k : kernels) EXPECT_NE(unit.find("void __launch_bounds__(256) " + k.name + "("), std::string::npos);
+  for (auto& k : kernels)
+    EXPECT_NE(unit.find("void __launch_bounds__(256) " + k.name + "("), std::string::npos);
   auto compiler = device::CudaCompiler::find();
   if (!compiler) GTEST_SKIP() << compiler.why();
   EXPECT_GT((*compiler)->compile(unit, "sm_90a").size(), 1000u);
@@ -38,6 +39,7 @@ TEST(cuda, every_sample_compiles_in_one_unit_in_f32_and_f64) {
     EXPECT_NE(e.facts().at(0).text.find("\"g\" is undefined"), std::string::npos) << e.facts().at(0).text;
   }
 }
+
 TEST(cuda, a_machine_without_a_gpu_says_why) {
   const auto gpu = device::Cuda::find(1000);
   ASSERT_FALSE(gpu);

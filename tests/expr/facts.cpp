@@ -1,4 +1,5 @@
-// The table of facts against the simplifier: each is performed, and none that is not exact below a comparison.
+// The table of facts against the simplifier: each is performed, and none that is not exact below a
+// comparison.
 #include "tang/expr/facts.hpp"
 
 #include <gtest/gtest.h>
@@ -15,14 +16,16 @@ namespace {
 struct Both {
   Id left, right;
 };
+
 Both simplified(Pool& p, const Fact& f, bool exact) {
   const Facts known = given(p, f);
   const Id left = simplify(p, f.left, known, exact);
   const Id right = simplify(p, f.right, known, exact);
   return {left, right};
 }
+
 bool is_nan(const Pool& p, Id id) { return p[id].op == Op::literal && std::isnan(p[id].r); }
-}  // namespace
+} // namespace
 
 TEST(facts, names_are_distinct) {
   Pool p;
@@ -30,25 +33,31 @@ TEST(facts, names_are_distinct) {
   for (auto& f : facts(p)) EXPECT_TRUE(names.insert(f.name).second) << f.name;
   EXPECT_GE(names.size(), 100u);
 }
+
 TEST(facts, the_simplifier_performs_each) {
   Pool p;
   for (auto& f : facts(p)) {
     if (f.by != Fact::simplifier) continue;
     EXPECT_NE(f.left, f.right) << f.name << " says nothing";
     const Both s = simplified(p, f, false);
-    if (is_nan(p, s.left) && is_nan(p, s.right)) continue;  // NaNs have many bits
-    EXPECT_EQ(s.left, s.right) << f.name << ": " << p.print(f.left) << " became " << p.print(s.left) << ", not " << p.print(s.right);
+    if (is_nan(p, s.left) && is_nan(p, s.right)) continue; // NaNs have many bits
+    EXPECT_EQ(s.left, s.right) << f.name << ": " << p.print(f.left) << " became " << p.print(s.left)
+                               << ", not " << p.print(s.right);
   }
 }
+
 TEST(facts, the_split_into_existence_and_value_performs_each) {
   Pool p;
   for (auto& f : facts(p)) {
     if (f.by != Fact::present) continue;
     const Present left = present(p, f.left), right = present(p, f.right);
-    EXPECT_EQ(simplify(p, left.when), simplify(p, right.when)) << f.name << ": " << p.print(left.when) << " and " << p.print(right.when);
-    EXPECT_EQ(left.value, right.value) << f.name << ": " << p.print(left.value) << " and " << p.print(right.value);
+    EXPECT_EQ(simplify(p, left.when), simplify(p, right.when))
+        << f.name << ": " << p.print(left.when) << " and " << p.print(right.when);
+    EXPECT_EQ(left.value, right.value)
+        << f.name << ": " << p.print(left.value) << " and " << p.print(right.value);
   }
 }
+
 TEST(facts, exact_mode_performs_no_algebraic_fact) {
   Pool p;
   for (auto& f : facts(p)) {
@@ -56,6 +65,7 @@ TEST(facts, exact_mode_performs_no_algebraic_fact) {
     if (f.strength == Fact::algebraic) EXPECT_NE(s.left, s.right) << f.name << " is not exact";
   }
 }
+
 TEST(facts, an_infinite_factor_is_not_distributed) {
   Pool p;
   auto x = [&](int n) { return E{&p, p.leaf(Op::var, Type::real, n)}; };
@@ -66,6 +76,7 @@ TEST(facts, an_infinite_factor_is_not_distributed) {
     EXPECT_EQ(simplify(p, (3.0 * (f + x(2))).id), simplify(p, (3.0 * f + 3.0 * x(2)).id));
   }
 }
+
 TEST(facts, each_refines_on_numbers_infinities_and_nan) {
   // The same meaning as the op table's, on a grid: equal, or the left side was NaN.
   Pool p;

@@ -15,7 +15,9 @@ target::Target lanes(int workgroup, int subgroup) {
   t.lanes = subgroup;
   return t;
 }
+
 std::vector<target::Target> targets() { return {lanes(6, 3), lanes(32, 8), lanes(256, 32)}; }
+
 // Every place of a barrier in the block.
 void barriers(Block& b, std::vector<std::pair<Block*, size_t>>& out) {
   for (size_t s = 0; s < b.size(); ++s) {
@@ -24,9 +26,12 @@ void barriers(Block& b, std::vector<std::pair<Block*, size_t>>& out) {
     if (auto* i = std::get_if<If>(&b[s].node)) barriers(i->then, out);
   }
 }
+
 bool races(const Outcome& o) {
-  return std::any_of(o.faults.begin(), o.faults.end(), [](const Fault& f) { return f.kind == Fault::lane_race; });
+  return std::any_of(o.faults.begin(), o.faults.end(),
+                     [](const Fault& f) { return f.kind == Fault::lane_race; });
 }
+
 int folds(const Block& b) {
   int n = 0;
   for (auto& s : b) {
@@ -35,15 +40,18 @@ int folds(const Block& b) {
   }
   return n;
 }
+
 // t[i] = x[i]; then y[i] = t[n - 1 - i]: another lane's element.
 Kernel reversal(int64_t n) {
   Kernel k;
-  const int x = global(k, "x", {n}, Access::read), y = global(k, "y", {n}, Access::write), t = tile(k, "t", {n});
+  const int x = global(k, "x", {n}, Access::read), y = global(k, "y", {n}, Access::write),
+            t = tile(k, "t", {n});
   const Var i = k.fresh("i");
-  k.body = {apply({{i, n}}, ref(t, {v(i)}), {ref(x, {v(i)})}, arg(k, 0)), apply({{i, n}}, ref(y, {v(i)}), {ref(t, {below(n, v(i))})}, arg(k, 0))};
+  k.body = {apply({{i, n}}, ref(t, {v(i)}), {ref(x, {v(i)})}, arg(k, 0)),
+            apply({{i, n}}, ref(y, {v(i)}), {ref(t, {below(n, v(i))})}, arg(k, 0))};
   return k;
 }
-}  // namespace
+} // namespace
 
 TEST(workgroups, every_sample_keeps_its_values_without_lane_races) {
   for (auto& t : targets())
@@ -55,13 +63,15 @@ TEST(workgroups, every_sample_keeps_its_values_without_lane_races) {
       const Outcome o = simulate(k, b);
       EXPECT_TRUE(o.clean()) << name << ": " << text(o) << print(k);
       Sample loose = s;
-      loose.tolerance = std::max(s.tolerance, 2e-6);  // partial results are kept in f32
+      loose.tolerance = std::max(s.tolerance, 2e-6); // partial results are kept in f32
       EXPECT_EQ(differences(loose, b), "") << name;
       EXPECT_EQ(print(legalize(k, t)), print(k)) << name;
     }
 }
+
 TEST(workgroups, a_barrier_less_is_a_lane_race) {
-  int tried = 0, for_globals = 0;  // the latter: other globals were read, and might share memory with what is written
+  int tried = 0,
+      for_globals = 0; // the latter: other globals were read, and might share memory with what is written
   for (auto& t : targets())
     for (auto& [name, s] : all()) {
       Kernel k = legalize(s.kernel, t);
@@ -72,8 +82,11 @@ TEST(workgroups, a_barrier_less_is_a_lane_race) {
         block->erase(block->begin() + long(n));
         std::vector<Buffer> b = s.buffers;
         const bool raced = races(simulate(k, b));
-        if (!raced && name == "ragged" && n == 1) ++for_globals;
-        else EXPECT_TRUE(raced) << name << ", " << t.workgroup_limit << " lanes, barrier " << n << "\n" << print(k);
+        if (!raced && name == "ragged" && n == 1)
+          ++for_globals;
+        else
+          EXPECT_TRUE(raced) << name << ", " << t.workgroup_limit << " lanes, barrier " << n << "\n"
+                             << print(k);
         block->insert(block->begin() + long(n), taken);
         ++tried;
       }
@@ -81,6 +94,7 @@ TEST(workgroups, a_barrier_less_is_a_lane_race) {
   EXPECT_GE(tried, 60);
   EXPECT_EQ(for_globals, int(targets().size()));
 }
+
 TEST(workgroups, lanes_meet_where_one_reads_what_another_wrote) {
   const Kernel k = legalize(reversal(100), lanes(32, 32));
   ASSERT_EQ(k.body.size(), 3u);
@@ -92,13 +106,14 @@ TEST(workgroups, lanes_meet_where_one_reads_what_another_wrote) {
   const Outcome o = simulate(bare, b);
   EXPECT_TRUE(races(o)) << text(o);
 }
+
 TEST(workgroups, long_folds_with_few_points_are_shared_in_levels) {
   for (auto& m : monoids())
     for (int64_t rows : {1, 3, 21})
       for (int64_t columns : {31, 32, 77, 1000})
-        for (int vector : {0, 1}) {  // 0: terms keep their order
+        for (int vector : {0, 1}) { // 0: terms keep their order
           Sample s = row_fold(m, {rows, columns, rows, 1, vector});
-          s.tolerance = 2e-6;  // partial results are kept in f32
+          s.tolerance = 2e-6; // partial results are kept in f32
           const Kernel k = legalize(s.kernel, lanes(64, 8));
           EXPECT_EQ(folds(k.body) > 1, columns >= 32) << rows << " x " << columns;
           std::vector<Buffer> b = s.buffers;
@@ -106,6 +121,7 @@ TEST(workgroups, long_folds_with_few_points_are_shared_in_levels) {
           EXPECT_EQ(differences(s, b), "") << m.name << " " << rows << " x " << columns << "\n" << print(k);
         }
 }
+
 // What is given back is in the order of terms: the first share comes first.
 TEST(workgroups, shares_join_in_order) {
   for (int64_t columns : {40, 100, 513}) {
@@ -120,15 +136,18 @@ TEST(workgroups, shares_join_in_order) {
     EXPECT_EQ(b[1].r, s.want[1].r) << columns;
   }
 }
+
 TEST(workgroups, a_global_is_not_overwritten_before_every_lane_has_read_the_others) {
-  Kernel k;  // s = sum x; y[i] = s: y may lie where x was
+  Kernel k; // s = sum x; y[i] = s: y may lie where x was
   const int x = global(k, "x", {8}, Access::read), y = global(k, "y", {8}, Access::write);
   const Var i = k.fresh("i"), j = k.fresh("j");
-  k.body = {apply({{i, 8}}, ref(y, {v(i)}), {ref(x, {v(i)})}, arg(k, 0)), apply({{j, 4}}, ref(y, {v(j)}), {ref(x, {v(j, 2)})}, arg(k, 0))};
+  k.body = {apply({{i, 8}}, ref(y, {v(i)}), {ref(x, {v(i)})}, arg(k, 0)),
+            apply({{j, 4}}, ref(y, {v(j)}), {ref(x, {v(j, 2)})}, arg(k, 0))};
   const Kernel out = legalize(k, lanes(4, 2));
   ASSERT_EQ(out.body.size(), 3u);
   EXPECT_TRUE(std::holds_alternative<Barrier>(out.body[1].node));
 }
+
 TEST(workgroups, tiles_that_do_not_fit_are_refused) {
   target::Target t = lanes(32, 32);
   t.fast_memory = 4 * 100 - 4;

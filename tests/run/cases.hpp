@@ -1,4 +1,5 @@
-// Every builder of models/ as graphs to verify, by name; the inputs that must be given, and the largest error allowed.
+// Every builder of models/ as graphs to verify, by name; the inputs that must be given, and the largest error
+// allowed.
 #pragma once
 #include <functional>
 
@@ -22,7 +23,10 @@ using namespace tang::models;
 // Called with each graph of a builder.
 struct Verify {
   std::function<void(const Graph&, eval::Inputs, double)> call;
-  void operator()(const Graph& g, eval::Inputs in = {}, double budget = 1e-5) const { call(g, std::move(in), budget); }
+
+  void operator()(const Graph& g, eval::Inputs in = {}, double budget = 1e-5) const {
+    call(g, std::move(in), budget);
+  }
 };
 
 inline eval::Array ids(std::vector<int64_t> shape, int64_t below, int64_t seed = 7) {
@@ -30,11 +34,14 @@ inline eval::Array ids(std::vector<int64_t> shape, int64_t below, int64_t seed =
   for (auto& x : v) x = (seed = (seed * 1103515245 + 12345) % 2147483648) % below;
   return eval::indices(shape, v);
 }
+
 struct Qkv {
   Builder& b;
   int64_t heads = 3, rows = 37, keys = 37, d = 16, c = 16;
-  Tensor q = b.input("q", {1, heads, rows, d}), k = b.input("k", {1, heads, keys, d}), v = b.input("v", {1, heads, keys, c});
+  Tensor q = b.input("q", {1, heads, rows, d}), k = b.input("k", {1, heads, keys, d}),
+         v = b.input("v", {1, heads, keys, c});
 };
+
 inline Graph attended(const AttentionOptions& o, int64_t rows = 37, int64_t keys = 37) {
   Builder b;
   Qkv x{b, 3, rows, keys};
@@ -43,7 +50,6 @@ inline Graph attended(const AttentionOptions& o, int64_t rows = 37, int64_t keys
   if (!o.sigmoid) b.output(a.lse, "lse");
   return b.graph();
 }
-
 
 inline void verify_attention_masks(const Verify& expect_verified) {
   AttentionOptions o;
@@ -59,6 +65,7 @@ inline void verify_attention_masks(const Verify& expect_verified) {
   o.mask = causal() || prefix(11);
   expect_verified(attended(o));
 }
+
 inline void verify_attention_scores(const Verify& expect_verified) {
   AttentionOptions o;
   o.mask = causal();
@@ -71,6 +78,7 @@ inline void verify_attention_scores(const Verify& expect_verified) {
   o.naive = true;
   expect_verified(attended(o));
 }
+
 inline void verify_attention_with_tables(const Verify& expect_verified) {
   for (int which : {0, 1, 2}) {
     Builder b;
@@ -84,6 +92,7 @@ inline void verify_attention_with_tables(const Verify& expect_verified) {
     expect_verified(b.graph());
   }
 }
+
 inline void verify_attention_over_documents(const Verify& expect_verified) {
   Builder b;
   Qkv x{b};
@@ -95,6 +104,7 @@ inline void verify_attention_over_documents(const Verify& expect_verified) {
   for (size_t k = 0; k < v.size(); ++k) v[k] = int64_t(k) / 10;
   expect_verified(b.graph(), {{"docs", eval::indices({1, 37}, v)}});
 }
+
 inline void verify_grouped_queries(const Verify& expect_verified) {
   Builder b;
   Tensor q = b.input("q", {2, 2, 3, 29, 8}), k = b.input("k", {2, 2, 29, 8}), v = b.input("v", {2, 2, 29, 8});
@@ -103,6 +113,7 @@ inline void verify_grouped_queries(const Verify& expect_verified) {
   b.output(attention(q, k, v, o).out, "out");
   expect_verified(b.graph());
 }
+
 inline void verify_norms(const Verify& expect_verified) {
   for (int64_t n : {1, 33, 576}) {
     Builder b;
@@ -119,6 +130,7 @@ inline void verify_norms(const Verify& expect_verified) {
   b.output(group_norm(x, 3, gain, bias), "group");
   expect_verified(b.graph());
 }
+
 inline void verify_softmax_family(const Verify& expect_verified) {
   Builder b;
   Tensor x = b.input("x", {9, 50}), target = b.input("target", {9}, Format::i32);
@@ -128,22 +140,27 @@ inline void verify_softmax_family(const Verify& expect_verified) {
   b.output(cross_entropy(x, target, 0.1), "loss");
   expect_verified(b.graph(), {{"target", ids({9}, 50)}});
 }
+
 inline void verify_mlps_and_rope(const Verify& expect_verified) {
   Builder b;
   Tensor x = b.input("x", {5, 47});
-  const std::vector<Layer> layers{{b.param("w0", {64, 47}), b.param("b0", {64})}, {b.param("w1", {12, 64}), b.param("b1", {12})}};
+  const std::vector<Layer> layers{{b.param("w0", {64, 47}), b.param("b0", {64})},
+                                  {b.param("w1", {12, 64}), b.param("b1", {12})}};
   b.output(mlp(x, layers, [](const Scalar& s) { return elu(s); }), "elu");
   b.output(mlp(x, layers, [](const Scalar& s) { return gelu(s); }), "gelu");
-  b.output(swiglu(x, b.param("gate", {90, 47}), b.param("up", {90, 47}), b.param("down", {47, 90})), "swiglu");
+  b.output(swiglu(x, b.param("gate", {90, 47}), b.param("up", {90, 47}), b.param("down", {47, 90})),
+           "swiglu");
   Tensor r = b.input("r", {3, 20, 16});
   b.output(rope(r), "half");
   b.output(rope(r, {10000, Pairing::interleaved}), "interleaved");
   b.output(embedding(b.param("table", {11, 6}), b.input("at", {4}, Format::i32)), "rows");
   expect_verified(b.graph(), {{"at", ids({4}, 11)}});
 }
+
 inline void verify_convolutions_and_pooling(const Verify& expect_verified) {
   Builder b;
-  Tensor x = b.input("x", {2, 4, 9, 11}), w = b.param("w", {6, 4, 3, 3}), g = b.param("g", {4, 1, 3, 3}), t = b.param("t", {4, 3, 3, 3});
+  Tensor x = b.input("x", {2, 4, 9, 11}), w = b.param("w", {6, 4, 3, 3}), g = b.param("g", {4, 1, 3, 3}),
+         t = b.param("t", {4, 3, 3, 3});
   b.output(conv2d(x, w, {}, {{1}, {1}}), "same");
   b.output(conv2d(x, w, {}, {{2}, {1}, {}, {2}}), "strided");
   b.output(conv2d(x, g, {}, {{1}, {1}, {}, {1}, 4}), "depthwise");
@@ -153,14 +170,18 @@ inline void verify_convolutions_and_pooling(const Verify& expect_verified) {
   b.output(conv1d(b.input("s", {2, 4, 30}), b.param("f", {6, 4, 5}), {}, {{1}, {2}}), "line");
   expect_verified(b.graph());
 }
+
 inline void verify_mixture_of_experts(const Verify& expect_verified) {
   Builder b;
   Tensor x = b.input("x", {6, 16});
   const Routing r = route(b.input("logits", {6, 8}), 2, true);
-  b.output(moe(x, r, {b.param("gate", {8, 24, 16}), b.param("up", {8, 24, 16}), b.param("down", {8, 16, 24})}), "y");
+  b.output(
+      moe(x, r, {b.param("gate", {8, 24, 16}), b.param("up", {8, 24, 16}), b.param("down", {8, 16, 24})}),
+      "y");
   b.output(r.experts, "experts");
   expect_verified(b.graph());
 }
+
 inline void verify_transformer_blocks(const Verify& expect_verified) {
   BlockSize s;
   s.model = 48;
@@ -176,6 +197,7 @@ inline void verify_transformer_blocks(const Verify& expect_verified) {
     expect_verified(b.graph());
   }
 }
+
 inline void verify_recurrent_cells(const Verify& expect_verified) {
   Builder b;
   Tensor x = b.input("x", {1, 114}), h = b.state("h", {1, 96});
@@ -184,6 +206,7 @@ inline void verify_recurrent_cells(const Verify& expect_verified) {
   b.output(gru_cell(x, h, p), "h");
   expect_verified(b.graph());
 }
+
 inline void verify_recurrences_over_time(const Verify& expect_verified) {
   for (bool reverse : {false, true}) {
     Builder b;
@@ -197,18 +220,22 @@ inline void verify_recurrences_over_time(const Verify& expect_verified) {
   }
   Builder b;
   Tensor x = b.input("x", {6, 1, 4});
-  const LstmSequence s = lstm(x, {b.input("h0", {1, 5}), b.input("c0", {1, 5})}, {b.param("w", {20, 4}), b.param("u", {20, 5}), b.param("bias", {20}), {}});
+  const LstmSequence s = lstm(x, {b.input("h0", {1, 5}), b.input("c0", {1, 5})},
+                              {b.param("w", {20, 4}), b.param("u", {20, 5}), b.param("bias", {20}), {}});
   b.output(s.all, "all");
   b.output(s.last.h, "h");
   expect_verified(b.graph());
 }
+
 inline void verify_gated_delta_rule(const Verify& expect_verified) {
   Builder b;
-  const DeltaRule d = gated_delta_rule(b.input("q", {5, 4}), b.input("k", {5, 4}), b.input("v", {5, 3}), b.input("gate", {5}), b.input("beta", {5}), b.input("start", {4, 3}));
+  const DeltaRule d = gated_delta_rule(b.input("q", {5, 4}), b.input("k", {5, 4}), b.input("v", {5, 3}),
+                                       b.input("gate", {5}), b.input("beta", {5}), b.input("start", {4, 3}));
   b.output(d.out, "out");
   b.output(d.state, "state");
   expect_verified(b.graph());
 }
+
 inline void verify_one_decode_step(const Verify& expect_verified) {
   DecoderSize s;
   s.block = {64, 8, 4, 8, 172, 1e-5, {10000, Pairing::interleaved}};
@@ -224,6 +251,7 @@ struct Case {
   const char* name;
   void (*run)(const Verify&);
 };
+
 inline const Case builders[] = {
     {"attention_masks", verify_attention_masks},
     {"attention_scores", verify_attention_scores},
@@ -242,4 +270,4 @@ inline const Case builders[] = {
     {"one_decode_step", verify_one_decode_step},
 };
 
-}  // namespace tang::cases
+} // namespace tang::cases
