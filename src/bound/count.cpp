@@ -10,13 +10,16 @@ namespace tang::bound {
 
 namespace {
 constexpr int64_t most_steps = 30'000'000, most_stored = 2'000'000;
+
 struct TooMany {};
 
 struct Limit {
   Row k;
   int64_t c = 0;
+
   bool mentions(int a) const { return k[size_t(a)] != 0; }
 };
+
 using Piece = std::vector<Limit>;
 
 Result<std::vector<Piece>> pieces_of(size_t loops, const ir::Domain& domain) {
@@ -37,18 +40,21 @@ Result<std::vector<Piece>> pieces_of(size_t loops, const ir::Domain& domain) {
 
 // Points of some loops, by walking them: kept loops are counted, the others only have to exist.
 class Walk {
- public:
+public:
   Walk(const std::vector<int64_t>& extents, std::vector<Piece> any, std::vector<int> order, size_t kept)
-      : extents_(extents), any_(std::move(any)), order_(std::move(order)), kept_(kept), at_(extents.size(), 0) {}
+      : extents_(extents), any_(std::move(any)), order_(std::move(order)), kept_(kept),
+        at_(extents.size(), 0) {}
+
   int64_t count() { return from(0); }
-  template <class F>
-  void each(F visit) {  // every live point
+
+  template <class F> void each(F visit) { // every live point
     if (order_.empty()) return visit(at_);
     walk(0, visit);
   }
 
- private:
-  // What the bounds of one piece leave for the loop at this depth, later loops being as favourable as they can.
+private:
+  // What the bounds of one piece leave for the loop at this depth, later loops being as favourable as they
+  // can.
   std::pair<int64_t, int64_t> left(const Piece& p, size_t depth) const {
     const int axis = order_[depth];
     int64_t lo = 0, hi = extents_[size_t(axis)] - 1;
@@ -56,8 +62,10 @@ class Walk {
       int64_t rest = b.c;
       for (size_t d = 0; d < order_.size(); ++d) {
         const int64_t k = b.k[size_t(order_[d])];
-        if (d < depth) rest += k * at_[size_t(order_[d])];
-        else if (d > depth && k > 0) rest += k * (extents_[size_t(order_[d])] - 1);
+        if (d < depth)
+          rest += k * at_[size_t(order_[d])];
+        else if (d > depth && k > 0)
+          rest += k * (extents_[size_t(order_[d])] - 1);
       }
       const int64_t k = b.k[size_t(axis)];
       if (k == 0 && rest < 0) return {0, -1};
@@ -66,17 +74,21 @@ class Walk {
     }
     return {lo, hi};
   }
+
   std::pair<int64_t, int64_t> span(size_t depth) {
     if (++steps_ > most_steps) throw TooMany{};
     int64_t lo = 0, hi = -1;
     for (auto& p : any_) {
       const auto [l, h] = left(p, depth);
       if (l > h) continue;
-      if (lo > hi) lo = l, hi = h;
-      else lo = std::min(lo, l), hi = std::max(hi, h);
+      if (lo > hi)
+        lo = l, hi = h;
+      else
+        lo = std::min(lo, l), hi = std::max(hi, h);
     }
     return {lo, hi};
   }
+
   bool holds() const {
     return std::any_of(any_.begin(), any_.end(), [&](const Piece& p) {
       return std::all_of(p.begin(), p.end(), [&](const Limit& b) {
@@ -86,6 +98,7 @@ class Walk {
       });
     });
   }
+
   int64_t from(size_t depth) {
     if (depth == order_.size()) return holds();
     const auto [lo, hi] = span(depth);
@@ -100,8 +113,8 @@ class Walk {
     }
     return n;
   }
-  template <class F>
-  void walk(size_t depth, F& visit) {
+
+  template <class F> void walk(size_t depth, F& visit) {
     if (depth == order_.size()) {
       if (holds()) visit(at_);
       return;
@@ -112,6 +125,7 @@ class Walk {
       walk(depth + 1, visit);
     }
   }
+
   const std::vector<int64_t>& extents_;
   std::vector<Piece> any_;
   std::vector<int> order_;
@@ -121,7 +135,8 @@ class Walk {
 };
 
 // Loops that bounds or rows tie together.
-std::vector<std::vector<int>> tied(size_t loops, const std::vector<Piece>& any, const std::vector<Row>& rows) {
+std::vector<std::vector<int>> tied(size_t loops, const std::vector<Piece>& any,
+                                   const std::vector<Row>& rows) {
   Groups groups(loops);
   int first = -1;
   for (auto& p : any) {
@@ -138,6 +153,7 @@ std::vector<std::vector<int>> tied(size_t loops, const std::vector<Piece>& any, 
   for (auto& r : rows) groups.tie(r);
   return groups.all();
 }
+
 int64_t product(const std::vector<int64_t>& extents, const std::vector<int>& axes) {
   int64_t n = 1;
   for (int a : axes) {
@@ -147,9 +163,10 @@ int64_t product(const std::vector<int64_t>& extents, const std::vector<int>& axe
   }
   return n;
 }
+
 // The number of images of one group of tied loops.
-int64_t images(const std::vector<int64_t>& extents, const std::vector<Piece>& all, const std::vector<int>& axes,
-               const std::vector<Row>& all_rows) {
+int64_t images(const std::vector<int64_t>& extents, const std::vector<Piece>& all,
+               const std::vector<int>& axes, const std::vector<Row>& all_rows) {
   std::vector<Piece> any;
   bool bounded = false;
   for (auto& p : all) {
@@ -164,7 +181,8 @@ int64_t images(const std::vector<int64_t>& extents, const std::vector<Piece>& al
   for (auto& r : all_rows)
     if (std::any_of(axes.begin(), axes.end(), [&](int a) { return r[size_t(a)] != 0; })) rows.push_back(r);
   for (int a : axes) {
-    const bool in_row = std::any_of(rows.begin(), rows.end(), [&](const Row& r) { return r[size_t(a)] != 0; });
+    const bool in_row =
+        std::any_of(rows.begin(), rows.end(), [&](const Row& r) { return r[size_t(a)] != 0; });
     (in_row ? used : rest).push_back(a);
   }
   auto smaller = [&](int a, int b) { return extents[size_t(a)] < extents[size_t(b)]; };
@@ -199,18 +217,23 @@ int64_t images(const std::vector<int64_t>& extents, const std::vector<Piece>& al
   });
   return int64_t(seen.size());
 }
-}  // namespace
+} // namespace
 
-Result<int64_t> count_images(const std::vector<int64_t>& extents, const ir::Domain& domain, const std::vector<Row>& rows) {
+Result<int64_t> count_images(const std::vector<int64_t>& extents, const ir::Domain& domain,
+                             const std::vector<Row>& rows) {
   if (std::any_of(extents.begin(), extents.end(), [](int64_t n) { return n == 0; })) return int64_t(0);
   auto any = pieces_of(extents.size(), domain);
   if (!any) return Refusal{any.why()};
   for (auto& p : *any)
     for (auto& b : p)
       if (b.c < 0 && std::all_of(b.k.begin(), b.k.end(), [](int64_t k) { return k == 0; })) p = {b};
-  any->erase(std::remove_if(any->begin(), any->end(), [](const Piece& p) {
-    return p.size() == 1 && p[0].c < 0 && std::all_of(p[0].k.begin(), p[0].k.end(), [](int64_t k) { return k == 0; });
-  }), any->end());
+  any->erase(std::remove_if(any->begin(), any->end(),
+                            [](const Piece& p) {
+                              return p.size() == 1 && p[0].c < 0 &&
+                                     std::all_of(p[0].k.begin(), p[0].k.end(),
+                                                 [](int64_t k) { return k == 0; });
+                            }),
+             any->end());
   if (any->empty()) return int64_t(0);
   try {
     int64_t n = 1;
@@ -222,10 +245,9 @@ Result<int64_t> count_images(const std::vector<int64_t>& extents, const ir::Doma
     return n;
   } catch (const TooMany&) {
     return Refusal{"too many points to count one by one"};
-  } catch (const Overflow&) {
-    return Refusal{"the count does not fit in 64 bits"};
-  }
+  } catch (const Overflow&) { return Refusal{"the count does not fit in 64 bits"}; }
 }
+
 Result<int64_t> count_points(const std::vector<int64_t>& extents, const ir::Domain& domain) {
   std::vector<Row> rows;
   for (size_t a = 0; a < extents.size(); ++a) {
@@ -234,11 +256,13 @@ Result<int64_t> count_points(const std::vector<int64_t>& extents, const ir::Doma
   }
   return count_images(extents, domain, rows);
 }
+
 Result<int64_t> count_sums(std::vector<std::pair<int64_t, int64_t>> terms) {
-  // With coefficients ascending, a block of consecutive values stays one while each step is at most its length.
+  // With coefficients ascending, a block of consecutive values stays one while each step is at most its
+  // length.
   for (auto& t : terms) t.first = t.first < 0 ? -t.first : t.first;
   std::sort(terms.begin(), terms.end());
-  std::vector<std::pair<int64_t, int64_t>> runs{{0, 0}};  // disjoint, ascending, inclusive
+  std::vector<std::pair<int64_t, int64_t>> runs{{0, 0}}; // disjoint, ascending, inclusive
   for (auto& [k, n] : terms) {
     if (k == 0 || n == 1) continue;
     if (runs.size() == 1 && k <= runs[0].second + 1) {
@@ -254,8 +278,10 @@ Result<int64_t> count_sums(std::vector<std::pair<int64_t, int64_t>> terms) {
     std::sort(all.begin(), all.end());
     runs.clear();
     for (auto& r : all) {
-      if (!runs.empty() && r.first <= runs.back().second + 1) runs.back().second = std::max(runs.back().second, r.second);
-      else runs.push_back(r);
+      if (!runs.empty() && r.first <= runs.back().second + 1)
+        runs.back().second = std::max(runs.back().second, r.second);
+      else
+        runs.push_back(r);
     }
   }
   int64_t total = 0;
@@ -263,4 +289,4 @@ Result<int64_t> count_sums(std::vector<std::pair<int64_t, int64_t>> terms) {
   return total;
 }
 
-}  // namespace tang::bound
+} // namespace tang::bound

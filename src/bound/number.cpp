@@ -23,6 +23,7 @@ Rational Rational::reduced(wide n, wide d) {
   out.n_ = int64_t(n), out.d_ = int64_t(d);
   return out;
 }
+
 Rational operator+(const Rational& a, const Rational& b) {
   using wide = Rational::wide;
   if (!a.n_) return b;
@@ -30,19 +31,24 @@ Rational operator+(const Rational& a, const Rational& b) {
   if (a.d_ == b.d_) return Rational::reduced(wide(a.n_) + b.n_, a.d_);
   return Rational::reduced(wide(a.n_) * b.d_ + wide(b.n_) * a.d_, wide(a.d_) * b.d_);
 }
+
 Rational operator*(const Rational& a, const Rational& b) {
   if (!a.n_ || !b.n_) return 0;
   return Rational::reduced(Rational::wide(a.n_) * b.n_, Rational::wide(a.d_) * b.d_);
 }
+
 Rational operator/(const Rational& a, const Rational& b) {
   return Rational::reduced(Rational::wide(a.n_) * b.d_, Rational::wide(a.d_) * b.n_);
 }
+
 int64_t Rational::floor() const { return floor_div(n_, d_); }
+
 int64_t Rational::ceil() const { return ceil_div(n_, d_); }
 
 Natural::Natural(uint64_t v) {
   for (; v; v >>= 32) digits_.push_back(uint32_t(v));
 }
+
 Natural operator*(const Natural& a, const Natural& b) {
   Natural out;
   out.digits_.assign(a.digits_.size() + b.digits_.size(), 0);
@@ -58,12 +64,14 @@ Natural operator*(const Natural& a, const Natural& b) {
   while (!out.digits_.empty() && !out.digits_.back()) out.digits_.pop_back();
   return out;
 }
+
 int Natural::compare(const Natural& a, const Natural& b) {
   if (a.digits_.size() != b.digits_.size()) return a.digits_.size() < b.digits_.size() ? -1 : 1;
   for (size_t i = a.digits_.size(); i--;)
     if (a.digits_[i] != b.digits_[i]) return a.digits_[i] < b.digits_[i] ? -1 : 1;
   return 0;
 }
+
 long double Natural::log2() const {
   check(!digits_.empty(), "the logarithm of 0");
   long double top = 0;
@@ -71,6 +79,7 @@ long double Natural::log2() const {
   for (size_t i = n; i-- > from;) top = top * 4294967296.0L + digits_[i];
   return std::log2(top) + 32.0L * (long double)(from);
 }
+
 Natural power(uint64_t base, uint64_t exponent) {
   Natural out = 1, square = base;
   for (; exponent; exponent >>= 1) {
@@ -84,11 +93,13 @@ void Root::multiply(uint64_t base, int64_t exponent) {
   Natural& side = exponent < 0 ? den : num;
   side = side * power(base, uint64_t(exponent < 0 ? -exponent : exponent));
 }
+
 double Root::real() const { return double(std::exp2((num.log2() - den.log2()) / (long double)(root))); }
+
 int64_t Root::floor() const {
   const double near = real();
   if (!(near < 4e18)) throw Overflow{};
-  auto at_most = [&](int64_t k) {  // k <= this number
+  auto at_most = [&](int64_t k) { // k <= this number
     Natural left = power(uint64_t(k), uint64_t(root)) * den;
     return Natural::compare(left, num) <= 0;
   };
@@ -101,4 +112,4 @@ int64_t Root::floor() const {
   return low;
 }
 
-}  // namespace tang::bound
+} // namespace tang::bound

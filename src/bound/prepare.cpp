@@ -21,6 +21,7 @@ bool splits(const Row& row, size_t r, int64_t a) {
     if (k != r && row[k] % a != 0) return false;
   return true;
 }
+
 bool split_once(Nest& n, std::vector<Split>& splits_made) {
   for (auto& array : n.arrays)
     for (auto& row : array.rows)
@@ -68,13 +69,14 @@ bool split_once(Nest& n, std::vector<Split>& splits_made) {
           n.domain = ir::moved(n.domain, move);
           for (auto& x : n.arrays) x.guard = ir::moved(x.guard, move);
           if (extent % a)
-            n.domain = ir::intersection(n.domain, {{ir::constant(extent - 1) - ir::axis(int(r), a) - ir::axis(remainder)}});
+            n.domain = ir::intersection(
+                n.domain, {{ir::constant(extent - 1) - ir::axis(int(r), a) - ir::axis(remainder)}});
           return true;
         }
       }
   return false;
 }
-}  // namespace
+} // namespace
 
 Prepared prepare(const Nest& original) {
   Prepared out{original, {}, {}};
@@ -86,7 +88,7 @@ Prepared prepare(const Nest& original) {
   std::vector<Array> merged;
   for (auto& a : n.arrays) {
     const Space map = space(a.rows);
-    if (map.empty()) continue;  // one element: says nothing about the loops
+    if (map.empty()) continue; // one element: says nothing about the loops
     auto same = std::find_if(merged.begin(), merged.end(), [&](const Array& b) {
       if (b.guard != a.guard || space(b.rows) != map) return false;
       return b.tensor == a.tensor || (uses[a.tensor] == 1 && uses[b.tensor] == 1);
@@ -106,11 +108,13 @@ Prepared prepare(const Nest& original) {
   n.arrays = std::move(merged);
   return out;
 }
+
 Nest prepared(const Nest& n, std::vector<std::string>* notes) {
   Prepared p = prepare(n);
   if (notes)
     for (auto& s : p.splits)
-      notes->push_back("loop of " + std::to_string(s.extent) + " split by the stride " + std::to_string(s.by) + " it meets");
+      notes->push_back("loop of " + std::to_string(s.extent) + " split by the stride " +
+                       std::to_string(s.by) + " it meets");
   return p.nest;
 }
 
@@ -118,14 +122,16 @@ namespace {
 // A ray of the cone over the polyhedron: scaled integers, the last one the homogenizing coordinate.
 struct Ray {
   std::vector<int64_t> v;
-  uint64_t tight = 0;  // conditions that it meets with equality
+  uint64_t tight = 0; // conditions that it meets with equality
 };
+
 void reduce(std::vector<int64_t>& v) {
   int64_t g = 0;
   for (int64_t x : v) g = std::gcd(g, x);
   if (g > 1)
     for (int64_t& x : v) x /= g;
 }
+
 int64_t dot(const std::vector<int64_t>& a, const std::vector<int64_t>& b) {
   int64_t s = 0;
   for (size_t k = 0; k < a.size(); ++k) {
@@ -137,16 +143,20 @@ int64_t dot(const std::vector<int64_t>& a, const std::vector<int64_t>& b) {
   }
   return s;
 }
-}  // namespace
-std::vector<std::pair<std::vector<Rational>, std::vector<Rational>>> vertices(const Nest& n, const std::vector<Condition>& rows) {
+} // namespace
+
+std::vector<std::pair<std::vector<Rational>, std::vector<Rational>>>
+vertices(const Nest& n, const std::vector<Condition>& rows) {
   // Loops with the same conditions share one t: a vertex with different ones only gives a smaller bound.
   const size_t m = n.arrays.size(), d = size_t(n.loops());
-  std::vector<std::vector<int64_t>> kinds;  // distinct conditions, over (arrays, kinds of loops, 1)
+  std::vector<std::vector<int64_t>> kinds; // distinct conditions, over (arrays, kinds of loops, 1)
   std::vector<int> kind(d, -1);
   std::vector<std::vector<int>> signature;
   for (auto& row : rows)
     if (row.loop >= 0) {
-      const bool mixed = std::count_if(rows.begin(), rows.end(), [&](const Condition& c) { return c.loops[size_t(row.loop)] != 0; }) > 1;
+      const bool mixed = std::count_if(rows.begin(), rows.end(), [&](const Condition& c) {
+                           return c.loops[size_t(row.loop)] != 0;
+                         }) > 1;
       auto it = std::find(signature.begin(), signature.end(), row.arrays);
       if (mixed || it == signature.end()) {
         kind[size_t(row.loop)] = int(signature.size());
@@ -188,7 +198,8 @@ std::vector<std::pair<std::vector<Rational>, std::vector<Rational>>> vertices(co
         if (at[a] <= 0 || at[b] >= 0) continue;
         const uint64_t both = rays[a].tight & rays[b].tight;
         bool adjacent = true;
-        for (size_t o = 0; o < rays.size() && adjacent; ++o) adjacent = o == a || o == b || (both & ~rays[o].tight) != 0;
+        for (size_t o = 0; o < rays.size() && adjacent; ++o)
+          adjacent = o == a || o == b || (both & ~rays[o].tight) != 0;
         if (!adjacent) continue;
         Ray r{std::vector<int64_t>(width), both | bit};
         for (size_t k = 0; k < width; ++k) {
@@ -214,4 +225,4 @@ std::vector<std::pair<std::vector<Rational>, std::vector<Rational>>> vertices(co
   return out;
 }
 
-}  // namespace tang::bound
+} // namespace tang::bound

@@ -7,6 +7,7 @@
 namespace tang::bound {
 
 long double Atoms::log_of(int64_t v) { return std::log2((long double)(v)); }
+
 size_t Atoms::add(int64_t v) {
   for (size_t k = 0; k < values_.size(); ++k)
     if (values_[k] == v) return k;
@@ -14,17 +15,20 @@ size_t Atoms::add(int64_t v) {
   logs_.push_back(log_of(v));
   return values_.size() - 1;
 }
+
 Form Atoms::log(int64_t v) {
   if (v == 1) return {};
   Form f(add(v) + 1, 0);
   f.back() = 1;
   return f;
 }
+
 double Atoms::value(const Form& f) const {
   long double v = 0;
   for (size_t k = 0; k < f.size(); ++k) v += (long double)(f[k].real()) * logs_[k];
   return double(v / logs_[0]);
 }
+
 int Atoms::sign(const Form& f) const {
   if (is_zero(f)) return 0;
   // Rounded logarithms decide unless the sum is within their error; 1e-12 is far above it.
@@ -51,6 +55,7 @@ int Atoms::sign(const Form& f) const {
   }
   return Natural::compare(up, down);
 }
+
 Form operator+(const Form& a, const Form& b) {
   const Form& longer = a.size() < b.size() ? b : a;
   const Form& shorter = a.size() < b.size() ? a : b;
@@ -58,12 +63,14 @@ Form operator+(const Form& a, const Form& b) {
   for (size_t k = 0; k < shorter.size(); ++k) out[k] = out[k] + shorter[k];
   return out;
 }
+
 Form scaled(const Rational& k, const Form& f) {
   if (!k.sign()) return {};
   Form out = f;
   for (auto& c : out) c = c * k;
   return out;
 }
+
 bool is_zero(const Form& f) {
   return std::all_of(f.begin(), f.end(), [](const Rational& c) { return !c.sign(); });
 }
@@ -91,13 +98,14 @@ Result<std::vector<Condition>> conditions(const Nest& n) {
       v[k] = 1;
       return v;
     };
-    std::vector<Space> within;  // each map's part on these loops
+    std::vector<Space> within; // each map's part on these loops
     for (auto& m : maps) {
       std::vector<Vector> part;
       for (auto& v : m) {
         Vector p;
         for (int a : group) p.push_back(v[size_t(a)]);
-        if (std::any_of(p.begin(), p.end(), [](const Rational& x) { return x.sign() != 0; })) part.push_back(std::move(p));
+        if (std::any_of(p.begin(), p.end(), [](const Rational& x) { return x.sign() != 0; }))
+          part.push_back(std::move(p));
       }
       within.push_back(reduced(std::move(part)));
     }
@@ -107,7 +115,8 @@ Result<std::vector<Condition>> conditions(const Nest& n) {
     } else {
       std::vector<Space> generators;
       auto add = [&](Space s) {
-        if (std::find(generators.begin(), generators.end(), s) == generators.end()) generators.push_back(std::move(s));
+        if (std::find(generators.begin(), generators.end(), s) == generators.end())
+          generators.push_back(std::move(s));
       };
       for (auto& m : within) add(kernel(m, w));
       for (size_t k = 0; k < w; ++k) add(kernel({unit(k)}, w));
@@ -115,9 +124,7 @@ Result<std::vector<Condition>> conditions(const Nest& n) {
         auto closed = lattice(generators, w);
         if (!closed) return Refusal{closed.why()};
         subgroups = std::move(*closed);
-      } catch (const Overflow&) {
-        return Refusal{"the subgroups of the views do not close within 64 bits"};
-      }
+      } catch (const Overflow&) { return Refusal{"the subgroups of the views do not close within 64 bits"}; }
     }
     for (auto& h : subgroups) {
       if (h.empty()) continue;
@@ -126,7 +133,8 @@ Result<std::vector<Condition>> conditions(const Nest& n) {
       for (auto& m : within) c.arrays.push_back(image_rank(m, h));
       c.loops.assign(d, 0);
       for (size_t k = 0; k < w; ++k)
-        c.loops[size_t(group[k])] = std::any_of(h.begin(), h.end(), [&](const Vector& v) { return v[k].sign() != 0; });
+        c.loops[size_t(group[k])] =
+            std::any_of(h.begin(), h.end(), [&](const Vector& v) { return v[k].sign() != 0; });
       for (auto& v : h) {
         c.text += c.text.empty() ? "<" : ", ";
         bool first = true;
@@ -152,6 +160,7 @@ Form Certificate::value() const {
   for (size_t i = 0; i < t.size(); ++i) f = f + scaled(t[i], extents[i]);
   return f;
 }
+
 Result<Certificate> solve(const Nest& n, const std::vector<Condition>& rows, int64_t memory) {
   if (memory < 2) return Refusal{"fast memory of less than two units"};
   Certificate c;
@@ -195,7 +204,7 @@ Result<Certificate> solve(const Nest& n, const std::vector<Condition>& rows, int
         const int less = c.atoms.sign(scaled(a[out][in], right[r]) + scaled(-a[r][in], right[out]));
         if (less < 0 || (less == 0 && basis[r] < basis[out])) out = r;
       }
-      check(out < k, "an unbounded tile program");  // every condition has a loop of positive rank
+      check(out < k, "an unbounded tile program"); // every condition has a loop of positive rank
       const Rational by = a[out][in];
       if (by != Rational(1)) {
         for (auto& v : a[out]) v = v / by;
@@ -219,9 +228,7 @@ Result<Certificate> solve(const Nest& n, const std::vector<Condition>& rows, int
     c.x.assign(rows.size(), {});
     for (size_t r = 0; r < k; ++r)
       if (basis[r] < rows.size()) c.x[basis[r]] = right[r];
-  } catch (const Overflow&) {
-    return Refusal{"the program's numbers leave 64 bits"};
-  }
+  } catch (const Overflow&) { return Refusal{"the program's numbers leave 64 bits"}; }
   return c;
 }
 
@@ -248,31 +255,33 @@ std::string failure(const Certificate& c) {
       tile = tile + scaled(row.rank, c.x[h]);
     }
     for (size_t j = 0; j < arrays.size(); ++j)
-      if (c.atoms.sign(c.capacities[j] + scaled(-1, arrays[j])) < 0) return "the tile does not fit " + c.arrays[j];
+      if (c.atoms.sign(c.capacities[j] + scaled(-1, arrays[j])) < 0)
+        return "the tile does not fit " + c.arrays[j];
     for (size_t i = 0; i < loops.size(); ++i)
-      if (c.atoms.sign(c.extents[i] + scaled(-1, loops[i])) < 0) return "the tile is longer than " + c.loops[i];
+      if (c.atoms.sign(c.extents[i] + scaled(-1, loops[i])) < 0)
+        return "the tile is longer than " + c.loops[i];
     if (!is_zero(tile + scaled(-1, c.value()))) return "the objectives differ";
-  } catch (const Overflow&) {
-    return "the check's numbers leave 64 bits";
-  }
+  } catch (const Overflow&) { return "the check's numbers leave 64 bits"; }
   return "";
 }
 
 namespace {
-template <class T, class F>
-std::string listed(const std::vector<T>& items, F text) {
+template <class T, class F> std::string listed(const std::vector<T>& items, F text) {
   std::string out = "[";
   for (size_t k = 0; k < items.size(); ++k) out += (k ? "; " : "") + text(items[k]);
   return out + "]";
 }
+
 std::string coq(const Rational& q) {
   const std::string n = q.num() < 0 ? "(" + std::to_string(q.num()) + ")" : std::to_string(q.num());
   return q.den() == 1 ? n : n + " # " + std::to_string(q.den());
 }
+
 std::string coq(const Form& f) {
   return listed(f, [](const Rational& q) { return coq(q); });
 }
-}  // namespace
+} // namespace
+
 Result<std::string> as_coq(const Certificate& c, const std::string& name) {
   for (auto& row : c.conditions)
     if (row.loop < 0) return Refusal{"the printed form has rows of single loops only, not " + row.text};
@@ -284,15 +293,18 @@ Result<std::string> as_coq(const Certificate& c, const std::string& name) {
     for (size_t i = 0; i < c.loops.size(); ++i)
       for (auto& row : c.conditions)
         if (row.loop == int(i) && row.arrays[j]) loops.push_back(int(i));
-    arrays += (j ? "; (" : "(") + listed(loops, [](int i) { return std::to_string(i); }) + "%nat, " + coq(c.capacities[j]) + ")";
+    arrays += (j ? "; (" : "(") + listed(loops, [](int i) { return std::to_string(i); }) + "%nat, " +
+              coq(c.capacities[j]) + ")";
   }
-  std::string out = "From Coq Require Import List ZArith QArith.\nFrom Tang Require Import export.lp.\nImport ListNotations.\n";
+  std::string out = "From Coq Require Import List ZArith QArith.\nFrom Tang Require Import "
+                    "export.lp.\nImport ListNotations.\n";
   out += "Definition " + name + " : certificate := Certificate\n  " +
          listed(c.atoms.values(), [](int64_t v) { return std::to_string(v); }) + "%Z\n  " +
          listed(c.extents, [](const Form& f) { return coq(f); }) + "\n  " + arrays + "]\n  " +
          listed(c.s, [](const Rational& q) { return coq(q); }) + "\n  " +
-         listed(c.t, [](const Rational& q) { return coq(q); }) + "\n  " + listed(tile, [](const Form& f) { return coq(f); }) + ".\n";
+         listed(c.t, [](const Rational& q) { return coq(q); }) + "\n  " +
+         listed(tile, [](const Form& f) { return coq(f); }) + ".\n";
   return out + "Theorem " + name + "_ok : check " + name + " = true.\nProof. prove_certificate. Qed.\n";
 }
 
-}  // namespace tang::bound
+} // namespace tang::bound

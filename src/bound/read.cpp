@@ -17,8 +17,9 @@ using ir::Op;
 
 // Where each read is needed: nothing for a read that data can make unnecessary.
 class Needs {
- public:
+public:
   Needs(ir::Pool& pool, const Comp& c) : pool_(pool), c_(c), of_(c.args.size()) {}
+
   // The domain of live points, or why data decides it.
   Result<Domain> run() {
     Domain live = c_.domain;
@@ -36,9 +37,10 @@ class Needs {
         for (auto& t : f.args) read(size_t(t.first), ir::everywhere());
     return live;
   }
+
   const std::vector<Domain>& of(size_t arg) const { return of_[arg]; }
 
- private:
+private:
   std::optional<Domain> guard_of(Id id) const {
     const expr::Term& t = pool_[id];
     if (t.op == Op::holds) return c_.guards[size_t(t.whole)];
@@ -53,6 +55,7 @@ class Needs {
     }
     return std::nullopt;
   }
+
   void read(size_t arg, const Domain& where) {
     auto& all = of_[arg];
     if (std::find(all.begin(), all.end(), where) != all.end()) return;
@@ -60,6 +63,7 @@ class Needs {
     for (auto& f : c_.args[arg].view)
       for (auto& t : f.args) read(size_t(t.first), where);
   }
+
   void walk(Id id, const Domain& where) {
     if (!seen_.insert({id, where}).second) return;
     const expr::Term t = pool_[id];
@@ -76,6 +80,7 @@ class Needs {
     const int needed = t.op == Op::or_else ? 1 : t.arity();
     for (int k = 0; k < needed; ++k) walk(t.args[size_t(k)], where);
   }
+
   ir::Pool& pool_;
   const Comp& c_;
   std::vector<std::vector<Domain>> of_;
@@ -90,16 +95,18 @@ int64_t weight_of(const Graph& g, ir::Port p, Unit unit) {
     if (o.port == p) f = o.format;
   return std::max(1, expr::row(f).bits / 8);
 }
+
 std::string axis_name(int a) {
   const std::string names = "ijklmnpqrstuvwxyz";
   return size_t(a) < names.size() ? std::string(1, names[size_t(a)]) : "a" + std::to_string(a);
 }
+
 void moves(const Comp& c, const ir::Form& f, std::set<int>& out) {
   for (auto& t : f.axes) out.insert(t.first);
   for (auto& t : f.args)
     for (auto& v : c.args[size_t(t.first)].view) moves(c, v, out);
 }
-}  // namespace
+} // namespace
 
 Result<Nest> nest_of(const Graph& g, ir::NodeId id, Unit unit, const Keys& keys) {
   const Comp* c = g[id].comp();
@@ -125,7 +132,9 @@ Result<Nest> nest_of(const Graph& g, ir::NodeId id, Unit unit, const Keys& keys)
   for (size_t k = 0; k < c->args.size(); ++k)
     for (const Domain& where : needs.of(k)) {
       // A read that is needed everywhere says all that its guarded uses say.
-      if (where != ir::everywhere() && std::find(needs.of(k).begin(), needs.of(k).end(), ir::everywhere()) != needs.of(k).end()) continue;
+      if (where != ir::everywhere() &&
+          std::find(needs.of(k).begin(), needs.of(k).end(), ir::everywhere()) != needs.of(k).end())
+        continue;
       const ir::Arg& arg = c->args[k];
       Array a;
       a.name = g.label(arg.from);
@@ -175,11 +184,13 @@ namespace {
 // A fold whose result is larger than everything it reads, read once and at picked coordinates.
 bool inlines(const Graph& g, const Comp& reader, const ir::Arg& arg) {
   auto* c = g[arg.from.node].comp();
-  if (!c || !c->monoid || c->folds.empty() || c->lift.size() != 1 || c->points.empty() || !c->outs[0].view.empty()) return false;
+  if (!c || !c->monoid || c->folds.empty() || c->lift.size() != 1 || c->points.empty() ||
+      !c->outs[0].view.empty())
+    return false;
   std::set<int> picked;
   for (auto& f : arg.view)
     if (!f.is_pick() || !picked.insert(f.picked()).second) return false;
-  for (auto& a : reader.args)  // its value is needed before a term is: not part of the body
+  for (auto& a : reader.args) // its value is needed before a term is: not part of the body
     for (auto& f : a.view)
       for (auto& t : f.args)
         if (reader.args[size_t(t.first)].from == arg.from) return false;
@@ -195,9 +206,11 @@ bool inlines(const Graph& g, const Comp& reader, const ir::Arg& arg) {
   }
   return result > reads;
 }
-// Drops the loops that are not kept: a row of their own makes an element that many times as large. Refused where a
-// coordinate mixes kept and dropped loops.
-Result<Array> whole(const Array& a, const std::vector<int>& kept_place, const std::vector<int64_t>& extents, size_t kept) {
+
+// Drops the loops that are not kept: a row of their own makes an element that many times as large. Refused
+// where a coordinate mixes kept and dropped loops.
+Result<Array> whole(const Array& a, const std::vector<int>& kept_place, const std::vector<int64_t>& extents,
+                    size_t kept) {
   Array out = a;
   out.rows.clear();
   std::set<int> dropped;
@@ -207,8 +220,10 @@ Result<Array> whole(const Array& a, const std::vector<int>& kept_place, const st
     int axis = -1, terms = 0;
     for (size_t k = 0; k < r.size(); ++k) {
       if (!r[k]) continue;
-      if (kept_place[k] >= 0) mine[size_t(kept_place[k])] = r[k], core = true;
-      else private_ = true, axis = int(k), ++terms;
+      if (kept_place[k] >= 0)
+        mine[size_t(kept_place[k])] = r[k], core = true;
+      else
+        private_ = true, axis = int(k), ++terms;
     }
     if (core && private_) return Refusal{a.name + " mixes loops of the chain with whole rows"};
     if (core) out.rows.push_back(mine);
@@ -218,6 +233,7 @@ Result<Array> whole(const Array& a, const std::vector<int>& kept_place, const st
   }
   return out;
 }
+
 bool within(const Domain& d, const std::vector<int>& place) {
   for (auto& piece : d)
     for (auto& f : piece)
@@ -225,7 +241,7 @@ bool within(const Domain& d, const std::vector<int>& place) {
         if (place[size_t(t.first)] < 0) return false;
   return true;
 }
-}  // namespace
+} // namespace
 
 Result<Nest> chained_nest_of(const Graph& g, ir::NodeId id, Unit unit, const Keys& keys) {
   const Comp* c = g[id].comp();
@@ -255,12 +271,13 @@ Result<Nest> chained_nest_of(const Graph& g, ir::NodeId id, Unit unit, const Key
   }
   if (!within(outer->domain, place)) return Refusal{"the live points depend on loops outside the chain"};
   auto moved = [](const Domain& d, const std::vector<int>& to) {
-    return ir::moved(d, [&](const ir::Form& f) { return ir::compose(f, [&](int a) { return ir::axis(to[size_t(a)]); }); });
+    return ir::moved(
+        d, [&](const ir::Form& f) { return ir::compose(f, [&](int a) { return ir::axis(to[size_t(a)]); }); });
   };
   n.domain = moved(outer->domain, place);
   std::set<std::string> inlined;
   for (auto* a : chain) inlined.insert(g.label(a->from));
-  std::map<std::string, int> tensors;  // inputs have different names, and so have labels of values
+  std::map<std::string, int> tensors; // inputs have different names, and so have labels of values
   auto add = [&](const Nest& from, const std::vector<int>& to) -> std::string {
     for (auto& a : from.arrays) {
       if (!a.output && inlined.count(a.name)) continue;
@@ -270,8 +287,9 @@ Result<Nest> chained_nest_of(const Graph& g, ir::NodeId id, Unit unit, const Key
       if (!within(a.guard, to)) return "the guard of " + a.name + " depends on loops outside the chain";
       w->guard = moved(a.guard, to);
       w->tensor = tensors.emplace((a.output ? "out " : "") + a.name, int(tensors.size())).first->second;
-      if (a.output) {  // components that differ in whole loops only are one state
-        auto same = std::find_if(n.arrays.begin(), n.arrays.end(), [&](const Array& b) { return b.output && b.rows == w->rows; });
+      if (a.output) { // components that differ in whole loops only are one state
+        auto same = std::find_if(n.arrays.begin(), n.arrays.end(),
+                                 [&](const Array& b) { return b.output && b.rows == w->rows; });
         if (same != n.arrays.end()) {
           same->weight += w->weight;
           continue;
@@ -287,8 +305,10 @@ Result<Nest> chained_nest_of(const Graph& g, ir::NodeId id, Unit unit, const Key
     if (!inner) return inner;
     const Comp& ic = *g[a->from.node].comp();
     std::vector<int> to(size_t(inner->loops()), -1);
-    for (size_t d = 0; d < a->view.size(); ++d) to[size_t(ic.outs[0].axes[d])] = place[size_t(a->view[d].picked())];
-    // Terms of the inner fold that are absent at a point only make it cheaper: the domain must be over points alone.
+    for (size_t d = 0; d < a->view.size(); ++d)
+      to[size_t(ic.outs[0].axes[d])] = place[size_t(a->view[d].picked())];
+    // Terms of the inner fold that are absent at a point only make it cheaper: the domain must be over points
+    // alone.
     if (!within(inner->domain, to)) return Refusal{"the inner fold's live points depend on its own loops"};
     if (why.empty()) why = add(*inner, to);
   }
@@ -296,4 +316,4 @@ Result<Nest> chained_nest_of(const Graph& g, ir::NodeId id, Unit unit, const Key
   return n;
 }
 
-}  // namespace tang::bound
+} // namespace tang::bound

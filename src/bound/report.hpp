@@ -5,12 +5,13 @@
 namespace tang::bound {
 
 struct Line {
-  std::string kernel, kind;  // kind: "as written" or "chained"
+  std::string kernel, kind; // kind: "as written" or "chained"
   Result<Bound> bound;
 };
+
 // One line a comprehension; two where it evaluates larger folds inside its body.
 std::vector<Line> bounds_of(const ir::Graph& g, int64_t memory, Unit unit);
 std::string as_text(const std::vector<Line>& lines, int64_t memory, Unit unit);
-std::string as_json(const std::vector<Line>& lines, int64_t memory, Unit unit);  // schema tang.bound/1
+std::string as_json(const std::vector<Line>& lines, int64_t memory, Unit unit); // schema tang.bound/1
 
-}  // namespace tang::bound
+} // namespace tang::bound

@@ -24,12 +24,15 @@ Space reduced(std::vector<Vector> m) {
   m.resize(top);
   return m;
 }
+
 Space space(const std::vector<Row>& rows) {
   std::vector<Vector> m;
   for (auto& r : rows) m.emplace_back(r.begin(), r.end());
   return reduced(std::move(m));
 }
+
 int rank(const std::vector<Row>& rows) { return int(space(rows).size()); }
+
 Space kernel(const Space& rows, size_t dimension) {
   std::vector<int> lead(dimension, -1);
   for (size_t r = 0; r < rows.size(); ++r)
@@ -49,14 +52,17 @@ Space kernel(const Space& rows, size_t dimension) {
   }
   return reduced(std::move(out));
 }
+
 Space sum(const Space& a, const Space& b) {
   std::vector<Vector> m = a;
   m.insert(m.end(), b.begin(), b.end());
   return reduced(std::move(m));
 }
+
 Space intersection(const Space& a, const Space& b, size_t dimension) {
   return kernel(sum(kernel(a, dimension), kernel(b, dimension)), dimension);
 }
+
 int image_rank(const Space& rows, const Space& of) {
   std::vector<Vector> images;
   for (auto& v : of) {
@@ -70,6 +76,7 @@ int image_rank(const Space& rows, const Space& of) {
   }
   return rows.empty() ? 0 : int(reduced(std::move(images)).size());
 }
+
 Result<std::vector<Space>> lattice(const std::vector<Space>& generators, size_t dimension, size_t most) {
   std::vector<Space> all;
   auto add = [&](Space s) {
@@ -81,7 +88,8 @@ Result<std::vector<Space>> lattice(const std::vector<Space>& generators, size_t 
       Space meet = intersection(all[a], all[b], dimension), join = sum(all[a], all[b]);
       add(std::move(meet));
       add(std::move(join));
-      if (all.size() > most) return Refusal{"the subgroups of the views do not close within " + std::to_string(most)};
+      if (all.size() > most)
+        return Refusal{"the subgroups of the views do not close within " + std::to_string(most)};
     }
   return all;
 }
@@ -91,6 +99,7 @@ void Groups::tie(int a, int b) {
   for (int& g : of_)
     if (g == std::max(x, y)) g = std::min(x, y);
 }
+
 void Groups::tie(const Row& r) {
   int first = -1;
   for (size_t a = 0; a < r.size(); ++a)
@@ -99,6 +108,7 @@ void Groups::tie(const Row& r) {
       tie(first, int(a));
     }
 }
+
 std::vector<std::vector<int>> Groups::all() const {
   std::vector<std::vector<int>> out;
   for (size_t g = 0; g < of_.size(); ++g) {
@@ -110,4 +120,4 @@ std::vector<std::vector<int>> Groups::all() const {
   return out;
 }
 
-}  // namespace tang::bound
+} // namespace tang::bound

@@ -1,4 +1,5 @@
-// Subspaces of rational coordinates: ranks, sums, intersections, and the lattice that a family of kernels generates.
+// Subspaces of rational coordinates: ranks, sums, intersections, and the lattice that a family of kernels
+// generates.
 #pragma once
 #include "tang/bound/nest.hpp"
 #include "tang/bound/number.hpp"
@@ -6,12 +7,12 @@
 namespace tang::bound {
 
 using Vector = std::vector<Rational>;
-using Space = std::vector<Vector>;  // a basis in reduced echelon form: equal spaces are equal
+using Space = std::vector<Vector>; // a basis in reduced echelon form: equal spaces are equal
 
 Space reduced(std::vector<Vector> spanning);
 Space space(const std::vector<Row>& rows);
 int rank(const std::vector<Row>& rows);
-Space kernel(const Space& rows, size_t dimension);  // what every row sends to 0
+Space kernel(const Space& rows, size_t dimension); // what every row sends to 0
 Space sum(const Space& a, const Space& b);
 Space intersection(const Space& a, const Space& b, size_t dimension);
 int image_rank(const Space& rows, const Space& of);
@@ -21,16 +22,17 @@ Result<std::vector<Space>> lattice(const std::vector<Space>& generators, size_t 
 
 // Loops joined into groups.
 class Groups {
- public:
+public:
   explicit Groups(size_t n) {
     for (size_t k = 0; k < n; ++k) of_.push_back(int(k));
   }
+
   void tie(int a, int b);
-  void tie(const Row& r);  // all that have a coefficient
+  void tie(const Row& r); // all that have a coefficient
   std::vector<std::vector<int>> all() const;
 
- private:
+private:
   std::vector<int> of_;
 };
 
-}  // namespace tang::bound
+} // namespace tang::bound

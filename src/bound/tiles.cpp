@@ -1,8 +1,8 @@
 #include "tang/bound/tiles.hpp"
 
 #include <algorithm>
-#include <set>
 #include <numeric>
+#include <set>
 
 #include "tang/base/number.hpp"
 #include "tang/bound/count.hpp"
@@ -16,12 +16,14 @@ struct Factor {
   std::vector<Row> rows;
   bool injective = false;
 };
+
 struct Shape {
   std::vector<Factor> factors;
   std::vector<char> depends;
   int64_t weight = 1;
   bool output = false;
 };
+
 Shape shape_of(const Array& a, size_t loops) {
   Shape s;
   s.depends.assign(loops, 0);
@@ -44,6 +46,7 @@ Shape shape_of(const Array& a, size_t loops) {
   }
   return s;
 }
+
 int64_t image(const Factor& f, const std::vector<int64_t>& box) {
   int64_t n = 1;
   if (f.injective) {
@@ -59,6 +62,7 @@ int64_t image(const Factor& f, const std::vector<int64_t>& box) {
   auto c = count_images(box, ir::everywhere(), f.rows);
   return c ? *c : INT64_MAX;
 }
+
 // Elements moved when every tile is loaded once: whole tiles and the ragged last ones.
 int64_t all_tiles(const Factor& f, const std::vector<int64_t>& extents, const std::vector<int64_t>& tile) {
   if (f.axes.size() == 1) return extents[size_t(f.axes[0])];
@@ -81,13 +85,16 @@ int64_t all_tiles(const Factor& f, const std::vector<int64_t>& extents, const st
   go(0, 1);
   return total;
 }
+
 int64_t footprint(const Shape& s, const std::vector<int64_t>& tile) {
   int64_t n = s.weight;
   for (auto& f : s.factors) n = mul_saturated(n, image(f, tile));
   return n;
 }
-int64_t moved(const Shape& s, const std::vector<int64_t>& extents, const std::vector<int64_t>& tile, const std::vector<int>& order) {
-  size_t last = 0;  // one past the innermost loop that moves and that the array depends on
+
+int64_t moved(const Shape& s, const std::vector<int64_t>& extents, const std::vector<int64_t>& tile,
+              const std::vector<int>& order) {
+  size_t last = 0; // one past the innermost loop that moves and that the array depends on
   for (size_t k = 0; k < order.size(); ++k) {
     const size_t a = size_t(order[k]);
     if (s.depends[a] && tile[a] < extents[a]) last = k + 1;
@@ -101,13 +108,14 @@ int64_t moved(const Shape& s, const std::vector<int64_t>& extents, const std::ve
   for (auto& f : s.factors) n = mul_saturated(n, all_tiles(f, extents, tile));
   return mul_saturated(n, s.output ? 2 * visits - 1 : visits);
 }
-}  // namespace
+} // namespace
 
 int64_t traffic_of(const Nest& n, const std::vector<int64_t>& tile, const std::vector<int>& order) {
   int64_t q = 0;
   for (auto& a : n.arrays) q = add_saturated(q, moved(shape_of(a, n.extents.size()), n.extents, tile, order));
   return q;
 }
+
 Result<Tiling> best_tiles(const Nest& n, const Room& room, int64_t most) {
   if (n.domain != ir::everywhere()) return Refusal{"tiles of masked nests are not searched"};
   const size_t d = n.extents.size();
@@ -154,7 +162,8 @@ Result<Tiling> best_tiles(const Nest& n, const Room& room, int64_t most) {
   std::vector<std::vector<int>> orders;
   std::vector<int> order(d);
   std::iota(order.begin(), order.end(), 0);
-  // Which order among the loops an array depends on never matters; only which loops lie inside of all of them does.
+  // Which order among the loops an array depends on never matters; only which loops lie inside of all of them
+  // does.
   do orders.push_back(order);
   while (d <= 5 && std::next_permutation(order.begin(), order.end()));
   if (d > 5)
@@ -194,7 +203,7 @@ Result<Tiling> best_tiles(const Nest& n, const Room& room, int64_t most) {
     }
     for (int64_t b : choices[k]) {
       tile[k] = b;
-      if (held() > room.capacity) break;  // footprints grow with every tile
+      if (held() > room.capacity) break; // footprints grow with every tile
       go(k + 1);
     }
     tile[k] = choices[k].front();
@@ -203,8 +212,11 @@ Result<Tiling> best_tiles(const Nest& n, const Room& room, int64_t most) {
   if (!found) return Refusal{"no tile fits"};
   return best;
 }
-Result<TwoLevels> best_tiles(const Nest& n, const Room& outer, double outer_rate, const Room& inner, double inner_rate) {
-  // The inner search sees one outer tile as its whole problem; the outer one is thinned, since each costs an inner search.
+
+Result<TwoLevels> best_tiles(const Nest& n, const Room& outer, double outer_rate, const Room& inner,
+                             double inner_rate) {
+  // The inner search sees one outer tile as its whole problem; the outer one is thinned, since each costs an
+  // inner search.
   auto alone = best_tiles(n, outer);
   if (!alone) return Refusal{alone.why()};
   TwoLevels best;
@@ -221,7 +233,8 @@ Result<TwoLevels> best_tiles(const Nest& n, const Room& outer, double outer_rate
     if (!low) continue;
     double tiles = 1;
     for (size_t a = 0; a < n.extents.size(); ++a) tiles *= double(ceil_div(n.extents[a], top->tile[a]));
-    const double time = std::max(double(top->traffic) / outer_rate, double(low->traffic) * tiles / inner_rate);
+    const double time =
+        std::max(double(top->traffic) / outer_rate, double(low->traffic) * tiles / inner_rate);
     if (found && time >= best.time) continue;
     found = true;
     best = {*top, *low, time};
@@ -230,4 +243,4 @@ Result<TwoLevels> best_tiles(const Nest& n, const Room& outer, double outer_rate
   return best;
 }
 
-}  // namespace tang::bound
+} // namespace tang::bound

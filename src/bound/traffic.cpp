@@ -13,26 +13,31 @@ namespace tang::bound {
 
 namespace {
 using Cover = std::pair<std::vector<Rational>, std::vector<Rational>>;
+
 struct Part {
   int64_t points = 0;
   std::vector<int64_t> extents;
 };
+
 // Weight and exponent of each tensor: views of one tensor share its elements, so their exponents add.
 std::vector<std::pair<int64_t, Rational>> exponents(const Nest& n, const std::vector<Rational>& s) {
   std::map<int, std::pair<int64_t, Rational>> by_tensor;
   for (size_t j = 0; j < s.size(); ++j) {
     if (!s[j].sign()) continue;
-    auto& e = by_tensor.emplace(n.arrays[j].tensor, std::make_pair(n.arrays[j].weight, Rational(0))).first->second;
+    auto& e =
+        by_tensor.emplace(n.arrays[j].tensor, std::make_pair(n.arrays[j].weight, Rational(0))).first->second;
     e.second = e.second + s[j];
   }
   std::vector<std::pair<int64_t, Rational>> out;
   for (auto& e : by_tensor) out.push_back(e.second);
   return out;
 }
-// With segments of T units, X = K + T units are touched in each, at most c X^sigma points are evaluated on them, and
-// Q >= T V / (c X^sigma) - T. T = K / (sigma - 1) is best. sigma = 1: the whole run is one segment, nothing to subtract.
+
+// With segments of T units, X = K + T units are touched in each, at most c X^sigma points are evaluated on
+// them, and Q >= T V / (c X^sigma) - T. T = K / (sigma - 1) is best. sigma = 1: the whole run is one segment,
+// nothing to subtract.
 class Evaluator {
- public:
+public:
   Evaluator(const Nest& n, const Cover& c, int64_t memory, Model m) : cover_(c) {
     for (auto& x : c.first) term_.sigma = term_.sigma + x;
     term_.s = c.first, term_.t = c.second;
@@ -46,8 +51,11 @@ class Evaluator {
     }
     tells_ = true;
   }
-  bool tells() const { return tells_; }  // sigma < 1: the compulsory count says more
+
+  bool tells() const { return tells_; } // sigma < 1: the compulsory count says more
+
   Term& term() { return term_; }
+
   double estimate(const Part& p) const {
     double v = std::log2(double(p.points));
     for (size_t i = 0; i < cover_.second.size(); ++i)
@@ -60,6 +68,7 @@ class Evaluator {
     }
     return p.points ? std::exp2(v) : 0;
   }
+
   int64_t leading(const Part& p) const {
     if (!p.points) return 0;
     int64_t root = 1;
@@ -86,15 +95,17 @@ class Evaluator {
     }
     return r.floor();
   }
+
   int64_t segment() const { return segment_; }
 
- private:
+private:
   const Cover& cover_;
   Term term_;
   std::vector<std::pair<int64_t, Rational>> powers_;
-  int64_t segment_ = 0, touched_ = 0;  // 0: sigma = 1
+  int64_t segment_ = 0, touched_ = 0; // 0: sigma = 1
   bool tells_ = false;
 };
+
 Term evaluated(Evaluator& e, const std::vector<Part>& parts, bool exact) {
   Term t = e.term();
   for (auto& p : parts) t.estimate += e.estimate(p);
@@ -103,13 +114,17 @@ Term evaluated(Evaluator& e, const std::vector<Part>& parts, bool exact) {
     for (auto& p : parts) t.leading = add_saturated(t.leading, e.leading(p));
   return t;
 }
-// Live points under a cover: those where every array that it uses is touched, by remainder class of the split loops.
+
+// Live points under a cover: those where every array that it uses is touched, by remainder class of the split
+// loops.
 class Parts {
- public:
+public:
   explicit Parts(const Prepared& p) : p_(p) {}
+
   Result<std::vector<Part>> of(const Cover& c) {
     std::vector<char> key;
-    for (size_t j = 0; j < c.first.size(); ++j) key.push_back(c.first[j].sign() && p_.nest.arrays[j].guard != ir::everywhere());
+    for (size_t j = 0; j < c.first.size(); ++j)
+      key.push_back(c.first[j].sign() && p_.nest.arrays[j].guard != ir::everywhere());
     for (auto& s : p_.splits) key.push_back(s.extent % s.by && !c.second[size_t(s.remainder)].sign());
     auto it = known_.find(key);
     if (it != known_.end()) return it->second;
@@ -118,37 +133,45 @@ class Parts {
       if (key[j]) live = ir::intersection(live, p_.nest.arrays[j].guard);
     std::vector<Part> out;
     std::string why;
-    std::function<void(size_t, ir::Domain, std::vector<int64_t>)> go = [&](size_t k, const ir::Domain& d, const std::vector<int64_t>& extents) {
-      if (k == p_.splits.size()) {
-        auto n = count_points(p_.nest.extents, d);
-        if (!n) why = n.why();
-        else out.push_back({*n, extents});
-        return;
-      }
-      const Split& s = p_.splits[k];
-      if (!key[c.first.size() + k]) return go(k + 1, d, extents);
-      for (int64_t r = 0; r < s.by; ++r) {
-        std::vector<int64_t> e = extents;
-        e[size_t(s.quotient)] = ceil_div(s.extent - r, s.by);
-        if (e[size_t(s.quotient)] < 1) continue;
-        go(k + 1, ir::intersection(d, {{ir::axis(s.remainder) - ir::constant(r), ir::constant(r) - ir::axis(s.remainder)}}), e);
-      }
-    };
+    std::function<void(size_t, ir::Domain, std::vector<int64_t>)> go =
+        [&](size_t k, const ir::Domain& d, const std::vector<int64_t>& extents) {
+          if (k == p_.splits.size()) {
+            auto n = count_points(p_.nest.extents, d);
+            if (!n)
+              why = n.why();
+            else
+              out.push_back({*n, extents});
+            return;
+          }
+          const Split& s = p_.splits[k];
+          if (!key[c.first.size() + k]) return go(k + 1, d, extents);
+          for (int64_t r = 0; r < s.by; ++r) {
+            std::vector<int64_t> e = extents;
+            e[size_t(s.quotient)] = ceil_div(s.extent - r, s.by);
+            if (e[size_t(s.quotient)] < 1) continue;
+            go(k + 1,
+               ir::intersection(
+                   d, {{ir::axis(s.remainder) - ir::constant(r), ir::constant(r) - ir::axis(s.remainder)}}),
+               e);
+          }
+        };
     go(0, live, p_.nest.extents);
     if (!why.empty()) return Refusal{why};
     known_[key] = out;
     return out;
   }
 
- private:
+private:
   const Prepared& p_;
   std::map<std::vector<char>, std::vector<Part>> known_;
 };
+
 Result<std::vector<Compulsory>> compulsory(const Nest& n) {
   std::map<int, Compulsory> by_tensor;
   std::map<int, int> views;
   for (auto& a : n.arrays) {
-    auto c = count_images(n.extents, a.guard == ir::everywhere() ? n.domain : ir::intersection(n.domain, a.guard), a.rows);
+    auto c = count_images(
+        n.extents, a.guard == ir::everywhere() ? n.domain : ir::intersection(n.domain, a.guard), a.rows);
     if (!c && n.domain == ir::everywhere() && a.guard == ir::everywhere()) c = int64_t(1);
     if (!c) return Refusal{c.why()};
     int64_t elements = *c;
@@ -167,18 +190,18 @@ Result<std::vector<Compulsory>> compulsory(const Nest& n) {
   for (auto& k : by_tensor) out.push_back(k.second);
   return out;
 }
+
 bool better(const Term& a, const std::optional<Term>& b) {
   return !b || a.estimate - double(a.correction) > (b->estimate - double(b->correction)) * (1 + 1e-12);
 }
-}  // namespace
+} // namespace
 
 int64_t Bound::value(Model m) const {
   const auto& t = m == Model::chain ? chain : any;
   return std::max(compulsory, t ? t->value() : 0);
 }
-int64_t Bound::unsplit() const {
-  return std::max(value(Model::any), chain ? chain->value() - outputs : 0);
-}
+
+int64_t Bound::unsplit() const { return std::max(value(Model::any), chain ? chain->value() - outputs : 0); }
 
 Result<Bound> bound(const Nest& original, int64_t memory) {
   if (memory < 2 || memory > (int64_t(1) << 60)) return Refusal{"fast memory must be 2 .. 2^60 units"};
@@ -203,7 +226,8 @@ Result<Bound> bound(const Nest& original, int64_t memory) {
     return b;
   }
   for (auto& s : p.splits)
-    b.notes.push_back("loop of " + std::to_string(s.extent) + " split by the stride " + std::to_string(s.by) + " it meets");
+    b.notes.push_back("loop of " + std::to_string(s.extent) + " split by the stride " + std::to_string(s.by) +
+                      " it meets");
   try {
     auto rows = conditions(p.nest);
     if (!rows) {
@@ -230,7 +254,9 @@ Result<Bound> bound(const Nest& original, int64_t memory) {
     std::optional<size_t> at[2];
     std::optional<Term> best[2];
     for (size_t k = 0; k < covers.size(); ++k) {
-      if (k + 1 == covers.size() && std::find(covers.begin(), covers.end() - 1, covers.back()) != covers.end() - 1) continue;
+      if (k + 1 == covers.size() &&
+          std::find(covers.begin(), covers.end() - 1, covers.back()) != covers.end() - 1)
+        continue;
       for (Model m : {Model::chain, Model::any}) {
         Evaluator e(p.nest, covers[k], memory, m);
         if (!e.tells()) continue;
@@ -247,9 +273,7 @@ Result<Bound> bound(const Nest& original, int64_t memory) {
       Evaluator e(p.nest, c, memory, m);
       (m == Model::chain ? b.chain : b.any) = evaluated(e, *parts.of(c), true);
     }
-  } catch (const Overflow&) {
-    return Refusal{"the bound's numbers leave 64 bits"};
-  }
+  } catch (const Overflow&) { return Refusal{"the bound's numbers leave 64 bits"}; }
   return b;
 }
 
@@ -282,13 +306,12 @@ Result<Term> by_part(const Nest& n, int axis, const std::vector<int64_t>& sizes,
     }
     if (!best) return Refusal{"no vertex tells more than the compulsory count"};
     return *best;
-  } catch (const Overflow&) {
-    return Refusal{"the bound's numbers leave 64 bits"};
-  }
+  } catch (const Overflow&) { return Refusal{"the bound's numbers leave 64 bits"}; }
 }
+
 double expected_experts(int64_t experts, int64_t picked, int64_t tokens) {
   if (tokens < 1) return 0;
   return double(experts) * -std::expm1(double(tokens) * std::log1p(-double(picked) / double(experts)));
 }
 
-}  // namespace tang::bound
+} // namespace tang::bound

@@ -143,11 +143,29 @@ struct Chooser {
   }
   int64_t blocks(size_t a, int64_t tile) const { return (group.extent[a] + tile - 1) / tile; }
 
+  // Core axes that one bound of a domain names with another: a block across its edge is partly dead, so that small extents
+  // want small blocks.
+  std::vector<char> tied_axes() const {
+    std::vector<char> tied(group.extent.size(), 0);
+    for (auto& m : group.members)
+      for (auto& piece : comp(m.node).domain)
+        for (auto& bound : piece) {
+          std::vector<int> named;
+          for (auto& term : bound.axes)
+            if (const int c = m.axis[size_t(term.first)]; c >= 0) named.push_back(c);
+          if (named.size() > 1)
+            for (int c : named) tied[size_t(c)] = 1;
+        }
+    return tied;
+  }
+  int64_t most_of_tied(size_t a) const { return std::max<int64_t>(64 / unit(a) * unit(a), group.extent[a] / 8 / unit(a) * unit(a)); }
+
   // Blocks of a group with contractions: rows x columns x depth that fit the fast memory, enough blocks for the workers.
   void contraction_tiles() {
     out.rows = t.vector_registers >= 32 ? 12 : 6;
     out.vectors = 2;
     const int64_t nr = out.columns();
+    const std::vector<char> tied = tied_axes();
     for (size_t a = 0; a < group.extent.size(); ++a) {
       const int64_t e = group.extent[a];
       int64_t tile = 1;
@@ -162,6 +180,7 @@ struct Chooser {
       } else {
         tile = std::min<int64_t>(e, 512);
       }
+      if (tied[a] && (is_m[a] || is_n[a])) tile = std::min(tile, std::max(unit(a), most_of_tied(a)));
       out.tile.push_back(std::max<int64_t>(1, tile));
     }
     // Narrow sides take more axes into the block.
@@ -195,24 +214,24 @@ struct Chooser {
     for (size_t a = 0; a < group.extent.size(); ++a) {
       if (group.role[a] != Role::grid || !is_m[a]) continue;
       while (total() < 2 * t.workers && out.tile[a] > 2 * unit(a)) out.tile[a] = round_to((out.tile[a] + 1) / 2, unit(a));
-      out.tile[a] = even_rows(a, total() / std::max<int64_t>(1, blocks(a, out.tile[a])));
+      out.tile[a] = even_rows(a, tied[a] ? out.tile[a] : most_rows, total() / std::max<int64_t>(1, blocks(a, out.tile[a])));
     }
   }
   // Rows a block so that the worker with the most blocks computes the fewest rows, padding counted; of equals the larger
   // block, which reads each column panel less often. `beside`: workgroups for one block of rows.
-  int64_t even_rows(size_t a, int64_t beside) const {
+  int64_t even_rows(size_t a, int64_t most, int64_t beside) const {
     const int64_t e = group.extent[a], now = out.tile[a], u = unit(a);
     int64_t depth = 1, around = 1;
     for (size_t x = 0; x < group.extent.size(); ++x) {
       if (is_k[x]) depth *= out.tile[x];
       if (around_m[x] && group.role[x] == Role::grid) around *= out.tile[x];
     }
-    const bool fits = most_rows * around * depth * 4 <= t.fast_memory * 3 / 4;
+    const bool fits = most * around * depth * 4 <= t.fast_memory * 3 / 4;
     const int64_t enough = std::min<int64_t>(2 * t.workers, beside * blocks(a, now));
     int64_t best = now, least = INT64_MAX;
     for (int64_t n = 1; n <= 2 * blocks(a, now); ++n) {
       const int64_t tile = round_to((e + n - 1) / n, u);
-      if (tile > std::max(now, fits ? most_rows : 0) || beside * n < enough) continue;
+      if (tile > std::max(now, fits ? most : 0) || beside * n < enough) continue;
       const int64_t cost = (beside * n + t.workers - 1) / t.workers * tile;
       if (cost < least) best = tile, least = cost;
     }

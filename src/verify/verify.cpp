@@ -76,13 +76,17 @@ std::string provenance(eval::Oracle& o, const plan::Plan& p, Port failing, const
   }
   return "";
 }
+
 // An input's values as bytes of its format.
 std::vector<char> packed(const ir::Node& n, const ir::Input& in, const eval::Inputs& inputs) {
   auto it = inputs.find(n.name);
-  if (it == inputs.end()) throw Error(n.where, "input '" + n.name + "' has no data", {}, "bind an array to it");
+  if (it == inputs.end())
+    throw Error(n.where, "input '" + n.name + "' has no data", {}, "bind an array to it");
   std::vector<char> out(size_t(it->second.size() * run::bytes_of(in.format)));
-  if (it->second.type == expr::Type::real) run::write(out.data(), in.format, it->second.r);
-  else run::write(out.data(), in.format, it->second.i);
+  if (it->second.type == expr::Type::real)
+    run::write(out.data(), in.format, it->second.r);
+  else
+    run::write(out.data(), in.format, it->second.i);
   return out;
 }
 
@@ -121,7 +125,9 @@ Report verify(const Subject& p, const ir::Graph& written, const eval::Inputs& gi
       const std::vector<char> bytes = packed(n, *in, inputs);
       p.write(n.name, bytes.data());
     }
-  auto bytes_of = [](const plan::Buffer& b) { return size_t(eval::volume(b.shape) * run::bytes_of(b.format)); };
+  auto bytes_of = [](const plan::Buffer& b) {
+    return size_t(eval::volume(b.shape) * run::bytes_of(b.format));
+  };
   p.poison_scratch();
   for (auto& b : plan.buffers)
     if (!b.overwrites) p.poison(b.of, bytes_of(b));
@@ -176,46 +182,54 @@ Report verify(const Subject& p, const ir::Graph& written, const eval::Inputs& gi
   return report;
 }
 
-Report verify(run::Program& p, const ir::Graph& written, const eval::Inputs& inputs, double budget, int threads) {
+Report verify(run::Program& p, const ir::Graph& written, const eval::Inputs& inputs, double budget,
+              int threads) {
   auto trespass = [&] {
     std::vector<std::string> out;
     auto guard = [&](const std::string& what, const device::Buffer& b) {
       if (auto at = b.trespass()) out.push_back(what + ": byte " + std::to_string(*at));
     };
     guard("arena", p.arena());
-    for (size_t t = 0; t < p.temporaries().size(); ++t) guard("operand copy " + std::to_string(t), *p.temporaries()[t]);
+    for (size_t t = 0; t < p.temporaries().size(); ++t)
+      guard("operand copy " + std::to_string(t), *p.temporaries()[t]);
     for (auto& n : written.nodes)
       if (n.input()) guard(n.name, *p.memory(n.name));
     for (auto& o : written.outputs) guard(o.name, *p.memory(o.name));
     return out;
   };
-  const Subject s{p.derivation(),
-                  [&](const std::string& name) { return p.format(name); },
-                  [&](const std::string& name, const void* from) {
-                    std::memcpy(p.memory(name)->data(), from, size_t(p.elements(name) * run::bytes_of(p.format(name))));
-                  },
-                  [&](const std::string& name, void* to, size_t bytes) { std::memcpy(to, p.memory(name)->data(), bytes); },
-                  [&](Port port, void* to, size_t bytes) { std::memcpy(to, p.port(port), bytes); },
-                  [&](Port port, size_t bytes) { std::memset(p.port(port), 0xff, bytes); },
-                  [&] {
-                    p.arena().poison();
-                    for (auto& t : p.temporaries()) t->poison();
-                  },
-                  [&](const run::Program::Hook& before, const run::Program::Hook& after) { p.run(before, after); },
-                  trespass};
+  const Subject s{
+      p.derivation(),
+      [&](const std::string& name) { return p.format(name); },
+      [&](const std::string& name, const void* from) {
+        std::memcpy(p.memory(name)->data(), from, size_t(p.elements(name) * run::bytes_of(p.format(name))));
+      },
+      [&](const std::string& name, void* to, size_t bytes) {
+        std::memcpy(to, p.memory(name)->data(), bytes);
+      },
+      [&](Port port, void* to, size_t bytes) { std::memcpy(to, p.port(port), bytes); },
+      [&](Port port, size_t bytes) { std::memset(p.port(port), 0xff, bytes); },
+      [&] {
+        p.arena().poison();
+        for (auto& t : p.temporaries()) t->poison();
+      },
+      [&](const run::Program::Hook& before, const run::Program::Hook& after) { p.run(before, after); },
+      trespass};
   return verify(s, written, inputs, budget, threads);
 }
-Report verify(run::CudaProgram& p, const ir::Graph& written, const eval::Inputs& inputs, double budget, int threads) {
+
+Report verify(run::CudaProgram& p, const ir::Graph& written, const eval::Inputs& inputs, double budget,
+              int threads) {
   device::Cuda& gpu = p.gpu();
-  const Subject s{p.derivation(),
-                  [&](const std::string& name) { return p.format(name); },
-                  [&](const std::string& name, const void* from) { p.write(name, from); },
-                  [&](const std::string& name, void* to, size_t) { p.read(name, to); },
-                  [&](Port port, void* to, size_t bytes) { gpu.read(to, p.port(port).value(), bytes); },
-                  [&](Port port, size_t bytes) { gpu.fill(p.port(port).value(), 0xff, bytes); },
-                  [&] { p.poison_scratch(); },
-                  [&](const run::Program::Hook& before, const run::Program::Hook& after) { p.run(before, after); },
-                  [&] { return p.trespass(); }};
+  const Subject s{
+      p.derivation(),
+      [&](const std::string& name) { return p.format(name); },
+      [&](const std::string& name, const void* from) { p.write(name, from); },
+      [&](const std::string& name, void* to, size_t) { p.read(name, to); },
+      [&](Port port, void* to, size_t bytes) { gpu.read(to, p.port(port).value(), bytes); },
+      [&](Port port, size_t bytes) { gpu.fill(p.port(port).value(), 0xff, bytes); },
+      [&] { p.poison_scratch(); },
+      [&](const run::Program::Hook& before, const run::Program::Hook& after) { p.run(before, after); },
+      [&] { return p.trespass(); }};
   return verify(s, written, inputs, budget, threads);
 }
 

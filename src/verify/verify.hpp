@@ -41,10 +41,13 @@ struct Subject {
   std::function<void(const run::Program::Hook& before, const run::Program::Hook& after)> run;
   std::function<std::vector<std::string>()> trespass;
 };
+
 // Binds `inputs` by name, poisons what the program writes, runs it kernel by kernel. `written`: the graph as
 // the user wrote it. `budget`: the largest error allowed. States are read as given and overwritten.
-Report verify(const Subject& p, const ir::Graph& written, const eval::Inputs& inputs, double budget, int threads = 1);
-Report verify(run::CudaProgram& p, const ir::Graph& written, const eval::Inputs& inputs, double budget, int threads = 1);
+Report verify(const Subject& p, const ir::Graph& written, const eval::Inputs& inputs, double budget,
+              int threads = 1);
+Report verify(run::CudaProgram& p, const ir::Graph& written, const eval::Inputs& inputs, double budget,
+              int threads = 1);
 Report verify(run::Program& p, const ir::Graph& written, const eval::Inputs& inputs, double budget,
               int threads = 1);
 void feed(run::Program& p, const ir::Graph& g,
