@@ -44,12 +44,10 @@ def mutants(folder):
             continue
         file, name, old, new = [p.strip() for p in line.rstrip("\n").split(" | ")]
         what = f"exported_mutants.txt:{number}"
-        path = os.path.join(folder, file + ".v")
-        if not os.path.exists(path):
-            yield what, None
-            continue
-        text = alone(open(path).read(), name)
-        yield what, text.replace(old, new, 1) if f"{name}_ok" in text and old in text else None
+        files = [f for f in sorted(os.listdir(folder)) if re.fullmatch(r"rules_\d+\.v" if file == "rules" else re.escape(file + ".v"), f)]
+        texts = [t for t in (open(os.path.join(folder, f)).read() for f in files) if name in theorems(t)]
+        text = alone(texts[0], name) if texts else ""
+        yield what, text.replace(old, new, 1) if old in text else None
 
 
 def mutated_fusions(folder):

@@ -33,7 +33,6 @@ stage build    1500 ninja -k 0 -C "$build" -j "$jobs"
 stage tests     900 ctest --test-dir "$build" -j "$jobs" --output-on-failure --timeout 240
 stage demo      180 "$build/tang" demo --out "$build/demo" --cache "$build/cache"
 stage examples  180 sh tools/examples.sh "$build/tang" "$build/cache"
-stage portable  900 sh tools/portable.sh "$jobs"
 stage proofs    600 make -C proofs -j "$jobs" check
 stage exported  600 make -C proofs exported TANG="$(realpath "$build")/tang"
 echo

@@ -10,17 +10,17 @@ namespace tang::kernel {
 namespace {
 // One access of a statement. Two accesses with equal shares touch an element from one lane: the points'
 // extents and the address over the points, when that is one element a point and nothing else.
-struct Access {
+struct Touched {
   int memory;
   bool writes;
   std::optional<std::vector<int64_t>> share;
 
-  bool operator==(const Access& o) const {
+  bool operator==(const Touched& o) const {
     return memory == o.memory && writes == o.writes && share == o.share;
   }
 };
 
-using Since = std::vector<Access>; // the last barrier, on some path
+using Since = std::vector<Touched>; // the last barrier, on some path
 
 bool injective(std::vector<std::pair<int64_t, int64_t>> modes) { // stride, extent
   std::sort(modes.begin(), modes.end());
@@ -42,9 +42,9 @@ public:
     for (auto& s : b) {
       if (std::holds_alternative<Barrier>(s.node)) continue;
       const Since mine = accesses(s);
-      const bool meets = std::any_of(mine.begin(), mine.end(), [&](const Access& now) {
+      const bool meets = std::any_of(mine.begin(), mine.end(), [&](const Touched& now) {
         return std::any_of(since.begin(), since.end(),
-                           [&](const Access& then) { return conflict(then, now); });
+                           [&](const Touched& then) { return conflict(then, now); });
       });
       if (meets) {
         out.push_back({Barrier{}});
@@ -86,7 +86,7 @@ private:
   }
 
   // Globals may share memory: a state's new value takes its old one's place after the last read of it.
-  bool conflict(const Access& then, const Access& now) const {
+  bool conflict(const Touched& then, const Touched& now) const {
     if (then.memory != now.memory)
       return now.writes && !then.writes && is_global(then.memory) && is_global(now.memory);
     if (!then.writes && !now.writes) return false;
@@ -114,7 +114,7 @@ private:
   }
 
   void add(Since& to, const Ref& r, bool writes, const std::vector<TileAxis>* points) const {
-    Access a{r.memory, writes, points ? share(r, *points) : std::nullopt};
+    Touched a{r.memory, writes, points ? share(r, *points) : std::nullopt};
     if (std::find(to.begin(), to.end(), a) == to.end()) to.push_back(a);
   }
 

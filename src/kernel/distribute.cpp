@@ -10,7 +10,7 @@ namespace tang::kernel {
 namespace {
 constexpr int64_t long_fold = 32, terms_a_lane = 4; // shorter folds stay with one lane
 
-int64_t points(const std::vector<TileAxis>& axes) {
+int64_t flat_points(const std::vector<TileAxis>& axes) {
   int64_t n = 1;
   for (auto& a : axes) n *= a.extent;
   return n;
@@ -103,7 +103,7 @@ private:
   void fold(const Fold& x, int depth, Block& out) {
     Fold f = x;
     const bool any_order = f.vector >= int(f.kept.size());
-    const int64_t many = points(f.kept), terms = points(f.folded);
+    const int64_t many = flat_points(f.kept), terms = flat_points(f.folded);
     size_t axis = 0; // whose terms are dealt: the longest, or the outermost where the order counts
     for (size_t a = 0; a < f.folded.size(); ++a)
       if (any_order ? f.folded[a].extent > f.folded[axis].extent : f.folded[axis].extent == 1) axis = a;

@@ -141,7 +141,6 @@ class Examples : public testing::TestWithParam<const char*> {};
 TEST_P(Examples, pass_their_own_test_and_give_the_programs_bits) { expect_standalone(example(GetParam()), GetParam()); }
 TEST_P(Examples, are_emitted_byte_for_byte_again) {
   const std::string n = GetParam();
-  if (n == "block" || n == "conv_norm") GTEST_SKIP() << "the others suffice: their reference is slow";
   const run::Files a = emitted(example(n), n), b = emitted(example(n), n);
   EXPECT_EQ(a.header, b.header);
   EXPECT_EQ(a.source, b.source);
