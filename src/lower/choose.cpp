@@ -214,7 +214,7 @@ struct Chooser {
     for (size_t a = 0; a < group.extent.size(); ++a) {
       if (group.role[a] != Role::grid || !is_m[a]) continue;
       while (total() < 2 * t.workers && out.tile[a] > 2 * unit(a)) out.tile[a] = round_to((out.tile[a] + 1) / 2, unit(a));
-      out.tile[a] = even_rows(a, tied[a] ? out.tile[a] : most_rows, total() / std::max<int64_t>(1, blocks(a, out.tile[a])));
+      out.tile[a] = even_rows(a, tied[a] ? std::min(most_rows, most_of_tied(a)) : most_rows, total() / std::max<int64_t>(1, blocks(a, out.tile[a])));
     }
   }
   // Rows a block so that the worker with the most blocks computes the fewest rows, padding counted; of equals the larger
@@ -231,7 +231,7 @@ struct Chooser {
     int64_t best = now, least = INT64_MAX;
     for (int64_t n = 1; n <= 2 * blocks(a, now); ++n) {
       const int64_t tile = round_to((e + n - 1) / n, u);
-      if (tile > std::max(now, fits ? most : 0) || beside * n < enough) continue;
+      if (tile > std::max(now, fits ? most : 0) || 3 * tile < 2 * now || beside * n < enough) continue;
       const int64_t cost = (beside * n + t.workers - 1) / t.workers * tile;
       if (cost < least) best = tile, least = cost;
     }
