@@ -33,7 +33,7 @@ web() {
     echo '  depfile = $out.d'
     echo '  deps = gcc'
     echo 'rule link'
-    echo '  command = em++ -O1 -fexceptions $in -o $out -s ALLOW_MEMORY_GROWTH=1 -s NODERAWFS=1 -s EXIT_RUNTIME=1 -s TOTAL_STACK=16MB'
+    echo '  command = em++ -O1 -fexceptions $in -o $out -s ALLOW_MEMORY_GROWTH=1 -s NODERAWFS=1 -s EXIT_RUNTIME=1 -s TOTAL_STACK=16MB -s INITIAL_MEMORY=64MB'
     rooms=
     objects=
     for r in base expr target kernel ir text eval rewrite schedule plan models lower emit; do rooms="$rooms -I.rooms/$r"; done
@@ -61,7 +61,7 @@ web() {
     done
     echo "build $out/web/texts.js: link$linked"
   } > $out/web/build.ninja
-  ninja -f $out/web/build.ninja -j "$jobs" $out/web/texts.js && node --no-experimental-fetch $out/web/texts.js examples > $out/web.txt
+  ninja --quiet -f $out/web/build.ninja -j "$jobs" $out/web/texts.js && node --no-experimental-fetch $out/web/texts.js examples > $out/web.txt
 }
 verdict "g++ builds and prints" native gcc g++
 verdict "clang++-14 builds and prints" native clang clang++-14
