@@ -36,6 +36,22 @@ bool is_cheap(const ir::Pool& p, Id e) {
   }
   return ops <= 6;
 }
+// A fold over `folds` for each place of `axes`: the two places, the point where both meet, and the statement.
+struct OpenFold {
+  Place kept, terms, at;
+  Fold statement;
+};
+OpenFold open_fold(Frame& f, const ir::Comp& n, const std::vector<int>& core, const std::vector<int>& axes,
+                   const std::vector<int>& folds, const std::string& stem) {
+  Place kept = f.place(n, core, axes), terms = f.place(n, core, folds, stem), at = kept;
+  for (int a : folds) at.at[size_t(a)] = terms.at[size_t(a)];
+  Fold s;
+  s.kept = kept.axes;
+  s.folded = terms.axes;
+  s.bounds = kept.tails;
+  s.limits = terms.tails;
+  return {std::move(kept), std::move(terms), std::move(at), std::move(s)};
+}
 // The monoid of a subset of components, over variables renumbered to it.
 std::vector<expr::Id> combine_of(kernel::Pool& to, const ir::Graph& g, const ir::Monoid& m, const std::vector<int>& components) {
   std::vector<expr::Id> out;
@@ -183,15 +199,7 @@ void Emitters::fold(const plan::Member& m, const ir::Domain& domain, bool in_pla
     std::vector<int> seen;
     for (size_t c = 0; c < n.lift.size(); ++c)
       if (std::includes(axes.begin(), axes.end(), n.outs[c].axes.begin(), n.outs[c].axes.end())) seen.push_back(int(c));
-    Place kept = f_.place(n, m.axis, axes), at = kept;
-    const std::vector<int> folds = folds_of(n);
-    Place terms = f_.place(n, m.axis, folds, "r");
-    for (int a : folds) at.at[size_t(a)] = terms.at[size_t(a)];
-    Fold s;
-    s.kept = kept.axes;
-    s.folded = terms.axes;
-    s.bounds = kept.tails;
-    s.limits = terms.tails;
+    auto [kept, terms, at, s] = open_fold(f_, n, m.axis, axes, folds_of(n), "r");
     Body b = f_.body(n, at, m.axis);
     if (domain.size() == 1) b.assume(domain[0]);
     std::vector<Id> lifts;
@@ -322,13 +330,7 @@ void Emitters::absorb(const plan::Member& m, const MemberForm& form, const ir::D
     emit(body, std::move(a));
   }
   {
-    Place kept = f_.place(n, m.axis, rows), terms = f_.place(n, m.axis, folds, "j"), at = kept;
-    for (int a : folds) at.at[size_t(a)] = terms.at[size_t(a)];
-    Fold s;
-    s.kept = kept.axes;
-    s.folded = terms.axes;
-    s.bounds = kept.tails;
-    s.limits = terms.tails;
+    auto [kept, terms, at, s] = open_fold(f_, n, m.axis, rows, folds, "j");
     Body b = f_.body(n, at, m.axis);
     for (int c : bases) {
       b.out.values.push_back(base_value(b, at, c));
@@ -410,13 +412,7 @@ void Emitters::absorb(const plan::Member& m, const MemberForm& form, const ir::D
       contract({m.node, m.axis, it->second, ir::everywhere(), axis, pre, operands, body}, port, Weight{weight.at(a), both}, true);
       continue;
     }
-    Place kept = f_.place(n, m.axis, n.outs[size_t(c)].axes), terms = f_.place(n, m.axis, folds, "j"), at = kept;
-    for (int x : folds) at.at[size_t(x)] = terms.at[size_t(x)];
-    Fold s;
-    s.kept = kept.axes;
-    s.folded = terms.axes;
-    s.bounds = kept.tails;
-    s.limits = terms.tails;
+    auto [kept, terms, at, s] = open_fold(f_, n, m.axis, n.outs[size_t(c)].axes, folds, "j");
     Body b = f_.body(n, at, m.axis);
     const expr::Id w = weight.count(a) ? b.leaf(local(weight[a], both, at), Type::real) : weighted(b, at, a);
     const expr::Id lift = b.value(expr::present(g.pool, n.lift[size_t(c)]).value);
