@@ -26,5 +26,6 @@ std::string c_unit(const std::vector<const kernel::Kernel*>& kernels, const COpt
 std::vector<std::string> c_units(const std::vector<const kernel::Kernel*>& kernels, int parts,
                                  const COptions& o = {});
 int64_t scratch_bytes(const kernel::Kernel& k);
+const char* element_type(kernel::Format f); // the C type that holds one element in memory
 
 } // namespace tang::emit

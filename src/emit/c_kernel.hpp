@@ -70,7 +70,6 @@ std::string number(int64_t v);
 std::string name(Var v);
 std::string text(const Affine& a);
 std::string literal(const Value& v, bool wide); // one element
-const char* element_type(Format f);             // in memory
 std::string value_type(Type t, bool wide, bool vector);
 std::string fn(const Unit& u, const std::string& stem, bool vector); // tang_max1, tang_dmaxW, ..
 // One element of memory as a value, and a value as an element: text of expressions over text.

@@ -37,27 +37,6 @@ std::string exact(double v) {
   return s;
 }
 
-const char* c_type(Format f) {
-  switch (f) {
-  case Format::f64: return "double";
-  case Format::f32:
-  case Format::tf32: return "float";
-  case Format::f16:
-  case Format::bf16:
-  case Format::u16: return "uint16_t";
-  case Format::e4m3:
-  case Format::e5m2:
-  case Format::u8:
-  case Format::boolean: return "uint8_t";
-  case Format::i64: return "int64_t";
-  case Format::i32: return "int32_t";
-  case Format::i16: return "int16_t";
-  case Format::i8: return "int8_t";
-  case Format::u32: return "uint32_t";
-  default: bug(__FILE__, __LINE__, "a format without storage");
-  }
-}
-
 const char* kind_name(ir::Input::Kind k) {
   return k == ir::Input::data ? "input" : k == ir::Input::param ? "param" : "state";
 }
@@ -183,7 +162,7 @@ private:
   std::string signature() const {
     std::string s = "int " + N_ + "_run(";
     for (auto& t : tensors_)
-      s += std::string(t.written ? "" : "const ") + c_type(t.format) + "* " + N_ + "_RESTRICT " + t.c + ", ";
+      s += std::string(t.written ? "" : "const ") + emit::element_type(t.format) + "* " + N_ + "_RESTRICT " + t.c + ", ";
     return s + "void* " + N_ + "_RESTRICT workspace)";
   }
 
@@ -314,7 +293,7 @@ private:
     for (auto& [f, unused] : made) {
       const auto& row = ir::row(f);
       const bool real = row.type == expr::Type::real, plain = f == Format::f32 || f == Format::f64;
-      out_ += std::string("TANG void tang_fill_") + row.name + "(" + c_type(f) +
+      out_ += std::string("TANG void tang_fill_") + row.name + "(" + emit::element_type(f) +
               "* p, int64_t n, uint64_t seed, " + (real ? "double unit" : "int64_t below") + ") {\n";
       out_ += "  for (int64_t k = 0; k < n; ++k) {\n    const int64_t m = (int64_t)(tang_hash(seed + "
               "(uint64_t)k) >> 40);\n";
@@ -322,9 +301,9 @@ private:
       const std::string value =
           "(double)(m % " + num(int64_t(2) << bits) + " - " + num(int64_t(1) << bits) + ") * unit";
       if (!real)
-        out_ += std::string("    p[k] = (") + c_type(f) + ")(m % below);\n";
+        out_ += std::string("    p[k] = (") + emit::element_type(f) + ")(m % below);\n";
       else if (plain)
-        out_ += std::string("    p[k] = (") + c_type(f) + ")(" + value + ");\n";
+        out_ += std::string("    p[k] = (") + emit::element_type(f) + ")(" + value + ");\n";
       else
         out_ += std::string("    p[k] = tang_to_") + row.name + "((float)(" + value + "));\n";
       out_ += "  }\n}\n";
@@ -334,7 +313,7 @@ private:
       const bool convert = row.type == expr::Type::real && f != Format::f32 && f != Format::f64;
       const std::string at =
           convert ? std::string("(double)tang_from_") + row.name + "(p[k])" : "(double)p[k]";
-      out_ += std::string("TANG int tang_wrong_") + row.name + "(const " + c_type(f) +
+      out_ += std::string("TANG int tang_wrong_") + row.name + "(const " + emit::element_type(f) +
               "* p, int64_t n, const tang_sample* s, int count, double tolerance, double sum, double "
               "sum_tolerance) {\n"
               "  double all = 0;\n  for (int64_t k = 0; k < n; ++k) all += " +
@@ -362,7 +341,7 @@ private:
             "_selftest(void* workspace) {\n  if (!workspace || ((uintptr_t)workspace & 63)) return " + N_ +
             "_BAD_WORKSPACE;\n  char* const tang_w = (char*)workspace;\n";
     for (auto& t : tensors_) {
-      const std::string type = c_type(t.format);
+      const std::string type = emit::element_type(t.format);
       out_ += "  " + type + "* const " + t.c + " = (" + type + "*)(tang_w + " + num(t.offset) + ");\n";
       if (!t.read) {
         if (t.elements) out_ += "  memset(" + t.c + ", 0xff, " + num(t.bytes()) + ");\n";
