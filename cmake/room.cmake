@@ -1,8 +1,9 @@
 # A room is a folder under src/. USES names the rooms below it; nothing else is on its include path, and a
 # configure-time scan refuses what an include path alone does not stop: ".." and rooms that are not listed.
 # NO_UNITY: files of the room give their own functions the same names, so TANG_UNITY compiles them one by one.
+# OWN_FLAGS: compiled with flags of its own, so it cannot use the precompiled standard headers.
 function(tang_room name)
-  cmake_parse_arguments(ROOM "NO_UNITY" "FOLDER" "USES;LIBS" ${ARGN})
+  cmake_parse_arguments(ROOM "NO_UNITY;OWN_FLAGS" "FOLDER" "USES;LIBS" ${ARGN})
   set(folder ${CMAKE_CURRENT_SOURCE_DIR}/src/${name})
   if(ROOM_FOLDER)
     set(folder ${CMAKE_CURRENT_SOURCE_DIR}/${ROOM_FOLDER})
@@ -42,6 +43,12 @@ function(tang_room name)
     set(scope PUBLIC)
     if(TANG_UNITY AND NOT ROOM_NO_UNITY)
       set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
+      if(name STREQUAL "base")
+        target_precompile_headers(${name} PRIVATE <algorithm> <functional> <map> <memory> <optional> <set> <string>
+          <unordered_map> <variant> <vector>)
+      elseif(NOT ROOM_OWN_FLAGS)
+        target_precompile_headers(${name} REUSE_FROM base)
+      endif()
     endif()
   else()
     add_library(${name} INTERFACE)

@@ -7,7 +7,7 @@ tang_room(target   USES base)          # what chips offer, as data
 tang_room(kernel   USES expr target)   # kernel IR: tiles, statements, checker, expansions, simulator
 tang_room(ir       USES expr)          # extents, views, domains, monoids, nodes, Graph, builder
 tang_room(text     USES ir)            # the `.tang` notation: parse, print, diagnose
-tang_room(eval     USES ir LIBS Threads::Threads)  # the f64 oracle; the same walk with emulated formats
+tang_room(eval     OWN_FLAGS USES ir LIBS Threads::Threads)  # the f64 oracle; the same walk with emulated formats
 target_compile_options(eval PRIVATE -O3)  # it walks every term of every graph that is verified
 tang_room(rewrite  USES ir)            # one file a rule, each with its law; the driver; the trace
 tang_room(prove    USES rewrite)         # what the compiler relies on as Coq files: monoids, facts, fusion steps

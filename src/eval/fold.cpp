@@ -67,7 +67,7 @@ struct Lane {
 
 using Tuple = std::vector<Lane>; // one a visible component
 
-// a := combine(a, b) where mask holds.
+// a := combine(a, b) where mask holds; no mask: everywhere.
 void combine(const Combiner& k, const std::vector<int>& seen, std::vector<Lane>& regs, Tuple& a,
              const Tuple& b, const uint8_t* mask, int n, const Numeric& numeric,
              const std::vector<Type>& types) {
@@ -82,7 +82,7 @@ void combine(const Combiner& k, const std::vector<int>& seen, std::vector<Lane>&
       std::fill(d.i, d.i + n, in.whole);
       continue;
     }
-    const Lane& x = regs[size_t(in.a)];
+    Lane& x = regs[size_t(in.a)];
     if (in.op == Op::select) {
       const Lane &y = regs[size_t(in.b)], &z = regs[size_t(in.c)];
       for (int l = 0; l < n; ++l) {
@@ -91,25 +91,21 @@ void combine(const Combiner& k, const std::vector<int>& seen, std::vector<Lane>&
       }
       continue;
     }
-    const Lane& y = in.b >= 0 ? regs[size_t(in.b)] : x;
-    if (in.op == Op::add && in.in == Type::real) {
-      for (int l = 0; l < n; ++l) d.r[l] = x.r[l] + y.r[l];
-    } else if (in.op == Op::mul && in.in == Type::real) {
-      for (int l = 0; l < n; ++l) d.r[l] = x.r[l] * y.r[l];
-    } else {
-      for (int l = 0; l < n; ++l) {
-        const Value v = expr::compute(in.op, {in.in, State::present, x.r[l], x.i[l]},
-                                      {in.in, State::present, y.r[l], y.i[l]});
-        d.r[l] = v.r;
-        d.i[l] = v.i;
-      }
-    }
+    Lane& y = in.b >= 0 ? regs[size_t(in.b)] : x;
+    compute_lanes(in.op, in.in, {x.r, x.i}, {y.r, y.i}, {d.r, d.i}, n);
   }
   for (size_t s = 0; s < seen.size(); ++s) {
     const Lane& v = regs[size_t(k.result[s])];
     const bool round = numeric.accumulate != Format::f64 && types[s] == Type::real;
+    if (!mask && !round) {
+      if (types[s] == Type::real)
+        std::copy_n(v.r, n, a[s].r);
+      else
+        std::copy_n(v.i, n, a[s].i);
+      continue;
+    }
     for (int l = 0; l < n; ++l) {
-      if (!mask[l]) continue;
+      if (mask && !mask[l]) continue;
       a[s].r[l] = round ? ir::rounded(v.r[l], numeric.accumulate) : v.r[l];
       a[s].i[l] = v.i[l];
     }
@@ -237,8 +233,11 @@ struct Job {
                            numeric.accumulate == Format::f64;
     std::vector<Tuple> acc(size_t(parts), unit);
     Tuple item = unit;
-    uint8_t mask[lanes], all[lanes];
-    std::fill(all, all + lanes, uint8_t(1));
+    uint8_t mask[lanes];
+    // Which points a term has is the same for every term, and all lanes have it: nothing to test.
+    bool steady = !run.live_varies() &&
+                  std::all_of(run.live().i, run.live().i + run.count, [](int64_t x) { return x != 0; });
+    for (size_t s = 0; s < seen.size(); ++s) steady &= !run.partial(s);
     for (int64_t t = 0; t < total; ++t) {
       int64_t rest = t;
       for (size_t f = folds.size(); f-- > 0;) {
@@ -247,8 +246,9 @@ struct Job {
       }
       if (!run.evaluate_domain()) continue;
       run.evaluate();
-      bool any = false;
-      for (int l = 0; l < run.count; ++l) {
+      bool any = steady;
+      if (steady) terms += run.count;
+      for (int l = 0; l < run.count && !steady; ++l) {
         uint8_t state = run.live().i[l] ? 0 : uint8_t(State::absent);
         bool faults = false;
         for (size_t s = 0; s < seen.size() && !state; ++s)
@@ -267,7 +267,10 @@ struct Job {
       if (plain_sum && parts == 1) { // the common case, without the copies
         const double* x = run.root(0).r;
         double* a = acc[0][0].r;
-        for (int l = 0; l < run.count; ++l) a[l] += mask[l] ? x[l] : 0.0;
+        if (steady)
+          for (int l = 0; l < run.count; ++l) a[l] += x[l];
+        else
+          for (int l = 0; l < run.count; ++l) a[l] += mask[l] ? x[l] : 0.0;
         continue;
       }
       // A term is injected by combine(identity, term): laws are about injected elements.
@@ -280,23 +283,23 @@ struct Job {
         item = std::move(lifted); // 0 + x, max(-inf, x), ..: the term itself
       else {
         item = unit;
-        combine(k, seen, regs, item, lifted, mask, run.count, {}, types);
+        combine(k, seen, regs, item, lifted, steady ? nullptr : mask, run.count, {}, types);
       }
       const int64_t part = order.kind == FoldOrder::tree         ? t % parts
                            : order.kind == FoldOrder::sequential ? 0
                                                                  : t * parts / total;
-      combine(k, seen, regs, acc[size_t(part)], item, mask, run.count, numeric, types);
+      combine(k, seen, regs, acc[size_t(part)], item, steady ? nullptr : mask, run.count, numeric, types);
     }
     if (order.kind == FoldOrder::tree)
       for (int64_t width = parts; width > 1; width = (width + 1) / 2)
         for (int64_t w = 0; w < width / 2; ++w) {
           if (w > 0) acc[size_t(w)] = acc[size_t(2 * w)];
-          combine(k, seen, regs, acc[size_t(w)], acc[size_t(2 * w + 1)], all, run.count, numeric, types);
+          combine(k, seen, regs, acc[size_t(w)], acc[size_t(2 * w + 1)], nullptr, run.count, numeric, types);
           if (2 * w + 3 == width) acc[size_t(w + 1)] = acc[size_t(width - 1)];
         }
     else
       for (int64_t w = 1; w < parts; ++w)
-        combine(k, seen, regs, acc[0], acc[size_t(w)], all, run.count, numeric, types);
+        combine(k, seen, regs, acc[0], acc[size_t(w)], nullptr, run.count, numeric, types);
     for (int p : ports) {
       const size_t s = size_t(std::find(seen.begin(), seen.end(), p) - seen.begin());
       for (int l = 0; l < run.count; ++l)

@@ -31,9 +31,24 @@ Tape::Tape(const ir::Graph& g, const ir::Comp& comp, const std::vector<Id>& root
     int* operand[] = {&in.a, &in.b, &in.c};
     for (int k = 0; k < t.arity(); ++k) *operand[k] = at.at(t.args[size_t(k)]);
     at[id] = in.dst;
-    code_.push_back(std::move(in));
+    emit(std::move(in));
   }
   for (Id id : roots) roots_.push_back(at.at(id));
+}
+
+void Tape::emit(Instr in) {
+  bool varies = in.op == Op::coord && size_t(in.whole) >= comp_.points.size();
+  for (int x : {in.a, in.b, in.c}) varies |= x >= 0 && varies_[size_t(x)];
+  auto of_form = [&](int f) {
+    varies |= !forms_[size_t(f)].folds.empty();
+    for (auto& [r, k] : forms_[size_t(f)].regs) varies |= bool(varies_[size_t(r)]);
+  };
+  for (int f : in.forms) of_form(f);
+  for (auto& piece : in.pieces)
+    for (int f : piece) of_form(f);
+  varies_.resize(size_t(registers_), 0);
+  varies_[size_t(in.dst)] = varies;
+  code_.push_back(std::move(in));
 }
 
 int Tape::form(const ir::Form& f) {
@@ -52,7 +67,7 @@ int Tape::read(int arg) {
   for (auto& f : a.view) in.forms.push_back(form(f));
   in.dst = reg();
   read_reg_[size_t(arg)] = in.dst;
-  code_.push_back(std::move(in));
+  emit(std::move(in));
   return code_.back().dst;
 }
 
@@ -63,13 +78,14 @@ int Tape::guard(const ir::Domain& d) {
     for (auto& f : piece) in.pieces.back().push_back(form(f));
   }
   in.dst = reg();
-  code_.push_back(std::move(in));
+  emit(std::move(in));
   return code_.back().dst;
 }
 
 Tape::Run::Run(const Tape& t, std::vector<Source> s)
     : tape(t), sources(std::move(s)), regs(size_t(t.registers_)), fold_at(t.comp_.folds.size(), 0),
-      in_range(t.comp_.args.size(), 0), may_be_partial(size_t(t.registers_), 0) {
+      in_range(t.comp_.args.size(), 0), lie(t.comp_.args.size(), Lie::scattered),
+      may_be_partial(size_t(t.registers_), 0) {
   coords.assign(t.comp_.points.size(), std::vector<int64_t>(lanes, 0));
   base.assign(t.forms_.size(), std::vector<int64_t>(lanes, 0));
   flat.assign(t.comp_.args.size(), {});
@@ -117,39 +133,46 @@ void Tape::Run::set_points() {
       const int64_t *b = base[size_t(in.forms[k])].data(), stride = sources[size_t(in.whole)].strides[k];
       for (int l = 0; l < count; ++l) at[size_t(l)] += stride * b[l];
     }
+    bool same = true, neighbours = true;
+    for (int l = 1; l < count; ++l) {
+      same &= at[size_t(l)] == at[0];
+      neighbours &= at[size_t(l)] == at[0] + l;
+    }
+    lie[size_t(in.whole)] = same ? Lie::same : neighbours ? Lie::neighbours : Lie::scattered;
   }
+  for (auto& in : tape.code_)
+    if (!tape.varies_[size_t(in.dst)]) tape.evaluate(*this, in);
 }
 
 bool Tape::Run::evaluate_domain() {
-  for (size_t k = 0; k < tape.domain_end_; ++k) tape.evaluate(*this, tape.code_[k]);
+  for (size_t k = 0; k < tape.domain_end_; ++k)
+    if (tape.varies_[size_t(tape.code_[k].dst)]) tape.evaluate(*this, tape.code_[k]);
   if (tape.domain_ < 0) return true;
   const int64_t* alive = live().i;
   return std::any_of(alive, alive + count, [](int64_t x) { return x != 0; });
 }
 
 void Tape::Run::evaluate() {
-  for (size_t k = tape.domain_end_; k < tape.code_.size(); ++k) tape.evaluate(*this, tape.code_[k]);
+  for (size_t k = tape.domain_end_; k < tape.code_.size(); ++k)
+    if (tape.varies_[size_t(tape.code_[k].dst)]) tape.evaluate(*this, tape.code_[k]);
 }
 
-namespace {
-template <class F> void real1(const Reg& a, Reg& d, int n, F f) {
-  for (int l = 0; l < n; ++l) d.r[l] = f(a.r[l]);
-}
-
-template <class F> void real2(const Reg& a, const Reg& b, Reg& d, int n, F f) {
-  for (int l = 0; l < n; ++l) d.r[l] = f(a.r[l], b.r[l]);
-}
-
-void compute_lanes(Op op, Type type, const Reg& a, const Reg& b, Reg& d, int n) {
+void compute_lanes(Op op, Type type, LaneValues a, LaneValues b, LaneValues d, int n) {
+  auto one = [&](auto f) {
+    for (int l = 0; l < n; ++l) d.r[l] = f(a.r[l]);
+  };
+  auto two = [&](auto f) {
+    for (int l = 0; l < n; ++l) d.r[l] = f(a.r[l], b.r[l]);
+  };
   if (type == Type::real) switch (op) {
-    case Op::add: return real2(a, b, d, n, [](double x, double y) { return x + y; });
-    case Op::mul: return real2(a, b, d, n, [](double x, double y) { return x * y; });
-    case Op::neg: return real1(a, d, n, [](double x) { return -x; });
-    case Op::recip: return real1(a, d, n, [](double x) { return 1 / x; });
-    case Op::sqrt: return real1(a, d, n, [](double x) { return std::sqrt(x); });
-    case Op::max: return real2(a, b, d, n, expr::max_real);
-    case Op::min: return real2(a, b, d, n, expr::min_real);
-    case Op::exp2: return real1(a, d, n, [](double x) { return std::exp2(x); });
+    case Op::add: return two([](double x, double y) { return x + y; });
+    case Op::mul: return two([](double x, double y) { return x * y; });
+    case Op::neg: return one([](double x) { return -x; });
+    case Op::recip: return one([](double x) { return 1 / x; });
+    case Op::sqrt: return one([](double x) { return std::sqrt(x); });
+    case Op::max: return two(expr::max_real);
+    case Op::min: return two(expr::min_real);
+    case Op::exp2: return one([](double x) { return std::exp2(x); });
     case Op::less:
       for (int l = 0; l < n; ++l) d.i[l] = a.r[l] < b.r[l];
       return;
@@ -163,6 +186,7 @@ void compute_lanes(Op op, Type type, const Reg& a, const Reg& b, Reg& d, int n) 
   }
 }
 
+namespace {
 void merge_states(const Reg* operands[], const bool partial[], int k, Reg& d, int n) {
   std::fill(d.s, d.s + n, uint8_t(State::present));
   for (int x = 0; x < k; ++x)
@@ -174,25 +198,115 @@ void merge_states(const Reg* operands[], const bool partial[], int k, Reg& d, in
 }
 } // namespace
 
+int64_t Tape::form_at(const Run& run, int form, int lane, uint8_t& state) const {
+  const FormCode& f = forms_[size_t(form)];
+  int64_t v = run.base[size_t(form)][size_t(lane)];
+  for (auto& [a, k] : f.folds) v += k * run.fold_at[size_t(a)];
+  for (auto& [r, k] : f.regs) {
+    const Reg& x = run.regs[size_t(r)];
+    if (run.may_be_partial[size_t(r)] && x.s[lane]) {
+      const bool absent = state == uint8_t(State::absent) || x.s[lane] == uint8_t(State::absent);
+      state = uint8_t(absent ? State::absent : State::fault);
+    } else {
+      v = add_saturated(v, mul_saturated(k, x.i[lane]));
+    }
+  }
+  return v;
+}
+
+namespace {
+template <class T>
+void load(const std::vector<T>& from, const int64_t* at, int64_t offset, Tape::Run::Lie lie, T* to, int n) {
+  const T* base = from.data() + offset;
+  if (lie == Tape::Run::Lie::same)
+    std::fill(to, to + n, base[at[0]]);
+  else if (lie == Tape::Run::Lie::neighbours)
+    std::copy_n(base + at[0], n, to);
+  else
+    for (int l = 0; l < n; ++l) to[l] = base[at[l]];
+}
+} // namespace
+
+void Tape::evaluate_read(Run& run, const Instr& in) const {
+  Reg& d = run.regs[size_t(in.dst)];
+  const int n = run.count;
+  const Source& src = run.sources[size_t(in.whole)];
+  const Array& from = *src.array;
+  if (run.in_range[size_t(in.whole)]) {
+    int64_t offset = 0;
+    for (size_t k = 0; k < in.forms.size(); ++k)
+      for (auto& [a, c] : forms_[size_t(in.forms[k])].folds)
+        offset += src.strides[k] * c * run.fold_at[size_t(a)];
+    const int64_t* at = run.flat[size_t(in.whole)].data();
+    const Run::Lie lie = run.lie[size_t(in.whole)];
+    if (from.type == Type::real)
+      load(from.r, at, offset, lie, d.r, n);
+    else
+      load(from.i, at, offset, lie, d.i, n);
+    if (!from.state.empty()) load(from.state, at, offset, lie, d.s, n);
+    return;
+  }
+  for (int l = 0; l < n; ++l) {
+    int64_t at = 0;
+    uint8_t state = uint8_t(State::present);
+    bool outside = false;
+    for (size_t k = 0; k < in.forms.size(); ++k) {
+      const int64_t v = form_at(run, in.forms[k], l, state);
+      outside |= v < 0 || v >= from.shape[k];
+      at += src.strides[k] * (outside ? 0 : v);
+    }
+    if (state == uint8_t(State::present) && outside) state = uint8_t(State::fault);
+    d.r[l] = 0;
+    d.i[l] = 0;
+    if (state == uint8_t(State::present)) {
+      if (from.type == Type::real)
+        d.r[l] = from.r[size_t(at)];
+      else
+        d.i[l] = from.i[size_t(at)];
+      if (!from.state.empty()) state = from.state[size_t(at)];
+    }
+    d.s[l] = state;
+  }
+}
+
+// A bound whose uniform is absent does not hold; a fault is kept unless another piece holds.
+void Tape::evaluate_holds(Run& run, const Instr& in) const {
+  Reg& d = run.regs[size_t(in.dst)];
+  const int n = run.count;
+  bool plain = in.pieces.size() == 1;
+  for (auto& piece : in.pieces)
+    for (int f : piece) plain &= forms_[size_t(f)].regs.empty();
+  if (plain) { // one conjunction of affine bounds: the common case, without states
+    std::fill(d.i, d.i + n, int64_t(1));
+    std::fill(d.s, d.s + n, uint8_t(State::present));
+    for (int f : in.pieces[0]) {
+      int64_t moved = 0;
+      for (auto& [a, k] : forms_[size_t(f)].folds) moved += k * run.fold_at[size_t(a)];
+      const int64_t* b = run.base[size_t(f)].data();
+      for (int l = 0; l < n; ++l) d.i[l] &= int64_t(b[l] + moved >= 0);
+    }
+    return;
+  }
+  for (int l = 0; l < n; ++l) {
+    bool holds = false, fault = false;
+    for (auto& piece : in.pieces) {
+      holds = std::all_of(piece.begin(), piece.end(), [&](int f) {
+        uint8_t state = uint8_t(State::present);
+        const int64_t v = form_at(run, f, l, state);
+        fault |= state == uint8_t(State::fault);
+        return !state && v >= 0;
+      });
+      if (holds) break;
+    }
+    d.i[l] = holds;
+    d.s[l] = uint8_t(!holds && fault ? State::fault : State::present);
+  }
+}
+
 void Tape::evaluate(Run& run, const Instr& in) const {
   Reg& d = run.regs[size_t(in.dst)];
   const int n = run.count;
   auto partial = [&](int r) { return r >= 0 && run.may_be_partial[size_t(r)]; };
-  auto value = [&](int form, int lane, uint8_t& state) {
-    const FormCode& f = forms_[size_t(form)];
-    int64_t v = run.base[size_t(form)][size_t(lane)];
-    for (auto& [a, k] : f.folds) v += k * run.fold_at[size_t(a)];
-    for (auto& [r, k] : f.regs) {
-      const Reg& x = run.regs[size_t(r)];
-      if (partial(r) && x.s[lane]) {
-        const bool absent = state == uint8_t(State::absent) || x.s[lane] == uint8_t(State::absent);
-        state = uint8_t(absent ? State::absent : State::fault);
-      } else {
-        v = add_saturated(v, mul_saturated(k, x.i[lane]));
-      }
-    }
-    return v;
-  };
   switch (in.op) {
   case Op::literal:
     std::fill(d.r, d.r + n, in.r);
@@ -207,74 +321,8 @@ void Tape::evaluate(Run& run, const Instr& in) const {
     return;
   }
   case Op::var: bug(__FILE__, __LINE__, "a monoid variable in a body");
-  case Op::arg: {
-    const Source& src = run.sources[size_t(in.whole)];
-    const Array& from = *src.array;
-    if (run.in_range[size_t(in.whole)]) {
-      int64_t offset = 0;
-      for (size_t k = 0; k < in.forms.size(); ++k)
-        for (auto& [a, c] : forms_[size_t(in.forms[k])].folds)
-          offset += src.strides[k] * c * run.fold_at[size_t(a)];
-      const int64_t* at = run.flat[size_t(in.whole)].data();
-      if (from.type == Type::real)
-        for (int l = 0; l < n; ++l) d.r[l] = from.r[size_t(at[l] + offset)];
-      else
-        for (int l = 0; l < n; ++l) d.i[l] = from.i[size_t(at[l] + offset)];
-      if (!from.state.empty())
-        for (int l = 0; l < n; ++l) d.s[l] = from.state[size_t(at[l] + offset)];
-      return;
-    }
-    for (int l = 0; l < n; ++l) {
-      int64_t at = 0;
-      uint8_t state = uint8_t(State::present);
-      bool outside = false;
-      for (size_t k = 0; k < in.forms.size(); ++k) {
-        const int64_t v = value(in.forms[k], l, state);
-        outside |= v < 0 || v >= from.shape[k];
-        at += src.strides[k] * (outside ? 0 : v);
-      }
-      if (state == uint8_t(State::present) && outside) state = uint8_t(State::fault);
-      d.r[l] = 0;
-      d.i[l] = 0;
-      if (state == uint8_t(State::present)) {
-        if (from.type == Type::real)
-          d.r[l] = from.r[size_t(at)];
-        else
-          d.i[l] = from.i[size_t(at)];
-        if (!from.state.empty()) state = from.state[size_t(at)];
-      }
-      d.s[l] = state;
-    }
-    return;
-  }
-  case Op::holds:
-    for (int l = 0; l < n; ++l) {
-      bool holds = false, fault = false;
-      for (auto& piece : in.pieces) {
-        bool all = true;
-        for (int f : piece) {
-          uint8_t state = uint8_t(State::present);
-          const int64_t v = value(f, l, state);
-          if (state) { // a bound whose uniform is absent does not hold; a fault is kept unless another piece
-                       // holds
-            all = false;
-            fault |= state == uint8_t(State::fault);
-            break;
-          }
-          if (v < 0) {
-            all = false;
-            break;
-          }
-        }
-        if (all) {
-          holds = true;
-          break;
-        }
-      }
-      d.i[l] = holds;
-      d.s[l] = uint8_t(!holds && fault ? State::fault : State::present);
-    }
-    return;
+  case Op::arg: return evaluate_read(run, in);
+  case Op::holds: return evaluate_holds(run, in);
   case Op::select: {
     const Reg &c = run.regs[size_t(in.a)], &x = run.regs[size_t(in.b)], &y = run.regs[size_t(in.c)];
     for (int l = 0; l < n; ++l) {
@@ -315,8 +363,8 @@ void Tape::evaluate(Run& run, const Instr& in) const {
   default: break;
   }
   const int second = in.b >= 0 ? in.b : in.a;
-  const Reg &a = run.regs[size_t(in.a)], &b = run.regs[size_t(second)];
-  compute_lanes(in.op, in.in, a, b, d, n);
+  Reg &a = run.regs[size_t(in.a)], &b = run.regs[size_t(second)];
+  compute_lanes(in.op, in.in, {a.r, a.i}, {b.r, b.i}, {d.r, d.i}, n);
   if (!partial(in.dst)) return;
   const Reg* operands[] = {&a, &b};
   const bool flags[] = {partial(in.a), partial(second)};

@@ -15,6 +15,14 @@ struct Reg {
   uint8_t s[lanes]; // State; meaningful only when the tape says that the register may be partial
 };
 
+struct LaneValues {
+  double* r;
+  int64_t* i;
+};
+
+// d = op(a, b) lane by lane; operands of the type `type`, all present. Not for leaves, select, only, or_else.
+void compute_lanes(expr::Op op, Type type, LaneValues a, LaneValues b, LaneValues d, int n);
+
 // Where a node's reads come from, bound to the arrays of this run.
 struct Source {
   const Array* array = nullptr;
@@ -38,11 +46,14 @@ public:
         flat; // [arg][lane]: the same of the address, for reads that are in range
     int count = 0;
 
-    bool proven_in_range(size_t arg) const { return in_range[arg]; }
+    // How the addresses of a block's lanes lie, for a read that is in range: one element, neighbours, or
+    // neither.
+    enum class Lie : uint8_t { same, neighbours, scattered };
 
     std::vector<char> in_range;
+    std::vector<Lie> lie; // by arg
     Run(const Tape& t, std::vector<Source> sources);
-    void set_points(); // after `coords` and `count` changed
+    void set_points(); // after `coords` and `count` changed; evaluates what no fold coordinate changes
     // At fold_at: first whether the points live, then the bodies.
     bool evaluate_domain(); // any lane alive?
     void evaluate();        // the rest
@@ -52,6 +63,8 @@ public:
     bool partial(size_t root) const { return may_be_partial[size_t(tape.roots_[root])]; }
 
     const Reg& live() const { return regs[size_t(tape.domain_)]; } // boolean: the node's domain holds
+
+    bool live_varies() const { return tape.varies_[size_t(tape.domain_)]; } // between terms of one point
 
     std::vector<char> may_be_partial;
   };
@@ -73,6 +86,7 @@ private:
     std::vector<std::vector<int>> pieces; // holds: forms of each conjunction
   };
 
+  void emit(Instr in);
   int form(const ir::Form& f);
   int read(int arg);
   int guard(const ir::Domain& d);
@@ -80,6 +94,9 @@ private:
   int reg() { return registers_++; }
 
   void evaluate(Run& run, const Instr& in) const;
+  void evaluate_read(Run& run, const Instr& in) const;
+  void evaluate_holds(Run& run, const Instr& in) const;
+  int64_t form_at(const Run& run, int form, int lane, uint8_t& state) const;
 
   const ir::Graph& g_;
   const ir::Comp& comp_;
@@ -87,6 +104,7 @@ private:
   std::vector<FormCode> forms_;
   std::vector<int> read_reg_;
   std::vector<int> roots_;
+  std::vector<char> varies_; // by register: it depends on a fold coordinate
   int domain_ = -1;
   size_t domain_end_ = 0; // instructions that the domain needs
   int registers_ = 0;
