@@ -77,7 +77,6 @@ std::string load_element(const Unit& u, Format f, const std::string& place);
 std::string store_element(const Unit& u, Format f, const std::string& place, const std::string& value);
 std::string load_vector(const Unit& u, Format f, const std::string& pointer);
 std::string store_vector(const Unit& u, Format f, const std::string& pointer, const std::string& value);
-const char* narrow_formats();  // functions tang_from_X, tang_to_X over tang_u1, tang_f1 and fabsf; part of every prelude
 bool has_vector_access(const Unit& u, Format f); // whether the two above exist for it
 
 // The element that a ref names, as an affine offset (its gathered part left out).

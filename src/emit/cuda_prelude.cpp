@@ -1,6 +1,6 @@
 // The head of every CUDA unit: integers, elementary functions, narrow formats. No header is included.
-#include "tang/emit/c_kernel.hpp"
 #include "tang/emit/cuda.hpp"
+#include "tang/emit/shared_text.hpp"
 
 namespace tang::emit {
 
@@ -22,50 +22,34 @@ TANG float tang_nan() { return __int_as_float(0x7fc00000); }
 #define __builtin_inf() ((double)tang_inf())
 #define __builtin_nanf(s) tang_nan()
 #define __builtin_nan(s) ((double)tang_nan())
-TANG int64_t tang_lesser(int64_t a, int64_t b) { return a < b ? a : b; }
-TANG int64_t tang_greater(int64_t a, int64_t b) { return a > b ? a : b; }
-TANG int64_t tang_floor_div(int64_t a, int64_t b) { return a / b - (a % b != 0 && a < 0); }
-TANG int64_t tang_div(int64_t a, int64_t b) { return b > 0 ? tang_floor_div(a, b) : 0; }
-TANG int64_t tang_mod(int64_t a, int64_t b) { return b > 0 ? a - tang_floor_div(a, b) * b : 0; }
-TANG int64_t tang_shl(int64_t a, int64_t n) { return n < 0 || n > 63 ? 0 : (int64_t)((uint64_t)a << n); }
-TANG int64_t tang_shr(int64_t a, int64_t n) { return n < 0 || n > 63 ? (a < 0 ? -1 : 0) : a >> n; }
-TANG int64_t tang_shru(int64_t a, int64_t n) { return n < 0 || n > 63 ? 0 : (int64_t)((uint64_t)a >> n); }
-TANG int64_t tang_trunc(double r) {
-  return r != r ? 0 : r >= 0x1p63 ? INT64_MAX : r <= -0x1p63 ? INT64_MIN : (int64_t)r;
-}
 TANG uint32_t tang_u1(float x) { return __float_as_uint(x); }
 TANG float tang_f1(uint32_t u) { return __uint_as_float(u); }
 TANG float tang_max1(float a, float b) { return b != b ? b : a < b ? b : a; }
 TANG float tang_min1(float a, float b) { return b != b ? b : b < a ? b : a; }
-TANG float tang_ratio1(float a, float b) { return b == 0 ? 0 : a / b; }
 TANG float tang_sqrt1(float x) { return __fsqrt_rn(x); }
 TANG float tang_fma1(float a, float b, float c) { return __fmaf_rn(a, b, c); }
-TANG float tang_floor1(float x) { return floorf(x); }
 TANG float tang_exp21(float x) { return exp2f(x); }
 TANG float tang_log21(float x) { return log2f(x); }
 TANG float tang_sin1(float x) { return sinf(x); }
 TANG float tang_atan21(float y, float x) { return atan2f(y, x); }
-TANG double tang_dmax1(double a, double b) { return b != b ? b : a < b ? b : a; }
-TANG double tang_dmin1(double a, double b) { return b != b ? b : b < a ? b : a; }
-TANG double tang_dratio1(double a, double b) { return b == 0 ? 0 : a / b; }
-TANG double tang_dsqrt1(double x) { return __dsqrt_rn(x); }
-TANG double tang_dfma1(double a, double b, double c) { return __fma_rn(a, b, c); }
-TANG double tang_dfloor1(double x) { return floor(x); }
-TANG double tang_dexp21(double x) { return exp2(x); }
-TANG double tang_dlog21(double x) { return log2(x); }
-TANG double tang_dsin1(double x) { return sin(x); }
-TANG double tang_datan21(double y, double x) { return atan2(y, x); }
-// The nearest f32 with a sticky last bit: a second rounding to a narrower format is then exact.
-TANG float tang_odd(double d) {
-  float f = (float)d;
-  if ((double)f == d || d != d || f - f != 0) return f;
-  uint32_t u = tang_u1(f);
-  if (fabs((double)f) > fabs(d)) u -= 1;
-  return tang_f1(u | 1);
-}
+#define tang_sel1(m, a, b) ((m) ? (a) : (b))
+#define tang_selu1(m, a, b) ((m) ? (a) : (b))
+#define tang_dsel1(m, a, b) ((m) ? (a) : (b))
+#define tang_int1(u) ((int32_t)(u))
+#define tang_unsigned1(i) ((uint32_t)(i))
+#define tang_real1(i) ((float)(i))
+#define tang_whole1(x) ((int32_t)(x))
+TANG float tang_ratio1(float a, float b) { return b == 0 ? 0 : a / b; }
+TANG float tang_floor1(float x) { return floorf(x); }
 )";
 }  // namespace
 
-std::string cuda_prelude() { return cuda_head + std::string(narrow_formats()); }
+std::string cuda_prelude() {
+  const Spelling s{{{"F", "float"}, {"I", "int32_t"}, {"U", "uint32_t"}, {"D", "double"}, {"R", "double"},
+                    {"Z", "int64_t"}, {"N", "uint64_t"}, {"TO_Z", "(int64_t)"}, {"TO_N", "(uint64_t)"}, {"TO_U", ""},
+                    {"ZBITS", "64"}, {"ZMAX", "INT64_MAX"}, {"ZMIN", "INT64_MIN"}, {"ZTOP", "0x1p63"},
+                    {"D_SQRT", "__dsqrt_rn"}, {"D_FMA", "__fma_rn"}}};
+  return cuda_head + spelled(integer_text, s) + spelled(wide_text, s) + spelled(narrow_text, s);
+}
 
 }  // namespace tang::emit
