@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tang/emit/c.hpp"
+#include "tang/emit/dialect.hpp"
 
 namespace tang::emit {
 
@@ -36,9 +37,10 @@ struct Prefetch {
 
 class Unit {
 public:
-  Unit(const kernel::Kernel& k, const COptions& o);
+  Unit(const kernel::Kernel& k, const COptions& o, const Dialect& d = c_dialect());
   const kernel::Kernel& k;
   const COptions& o;
+  const Dialect& d;
   const bool wide;                  // f64 compute
   const int lanes;                  // of a vector of reals
   std::vector<Range> ranges;        // of variables
@@ -61,6 +63,15 @@ public:
   Range range(const Affine& a) const;
 
   const Memory& memory(int m) const { return k.memories[size_t(m)]; }
+
+  // One element of a memory as a value, and the statement that stores one, in the dialect.
+  std::string load(int m, const std::string& at) const {
+    return d.load(memory(m), "m" + std::to_string(m), at, wide);
+  }
+
+  std::string store(int m, const std::string& at, const std::string& value) const {
+    return d.store(memory(m), "m" + std::to_string(m), at, value, wide);
+  }
 
 private:
   int next_ = 0;

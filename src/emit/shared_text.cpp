@@ -48,8 +48,8 @@ TANG F tang_floor$(F x) {
 const char* const elementary_text = R"(
 // p 2^n, rounded once; |n| <= 150.
 TANG F tang_scale_by_parts$(F p, I n) {
-  const I half = n >> 1u;
-  return p * tang_f$(tang_unsigned$(half + 127) << 23u) * tang_f$(tang_unsigned$(n - half + 127) << 23u);
+  const I h = n >> 1u;
+  return p * tang_f$(tang_unsigned$(h + 127) << 23u) * tang_f$(tang_unsigned$(n - h + 127) << 23u);
 }
 TANG F tang_exp2$(F x) {
   const F c = tang_lower$(tang_splat$(128.0f), tang_upper$(tang_splat$(-150.0f), x));  // NaN stays
@@ -164,15 +164,15 @@ TANG F tang_sin_far$(F x) {
   if (e == 255u) { return x - x; }
   const U m = (u & 0x7fffffu) | 0x800000u;
   const I shift = tang_int$(e) - 150;
-  I from = 0;
-  if (shift > 1) { from = shift - 1; }
-  const U word = tang_unsigned$(from) >> 5u;
-  const U off = tang_unsigned$(from) & 31u;
+  I start = 0;
+  if (shift > 1) { start = shift - 1; }
+  const U word = tang_unsigned$(start) >> 5u;
+  const U off = tang_unsigned$(start) & 31u;
   const U w0 = tang_window(word, off);
   const U w1 = tang_window(word + 1u, off);
   const U w2 = tang_window(word + 2u, off);
   // x / pi = m (w0 w1 w2) 2^(lift - 96), as three words a b c.
-  const I lift = shift - from;
+  const I lift = shift - start;
   const U c = tang_high_product(m, w2);
   const U b0 = m * w1;
   const U b = b0 + c;
