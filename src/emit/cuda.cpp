@@ -1,6 +1,4 @@
 // The CUDA dialect. No header is included.
-#include "tang/base/number.hpp"
-#include "tang/emit/c.hpp"
 #include "tang/emit/cuda.hpp"
 #include "tang/emit/shared_text.hpp"
 
@@ -26,21 +24,12 @@ TANG float tang_nan() { return __int_as_float(0x7fc00000); }
 #define __builtin_nan(s) ((double)tang_nan())
 TANG uint32_t tang_u1(float x) { return __float_as_uint(x); }
 TANG float tang_f1(uint32_t u) { return __uint_as_float(u); }
-TANG float tang_max1(float a, float b) { return b != b ? b : a < b ? b : a; }
-TANG float tang_min1(float a, float b) { return b != b ? b : b < a ? b : a; }
 TANG float tang_sqrt1(float x) { return __fsqrt_rn(x); }
 TANG float tang_fma1(float a, float b, float c) { return __fmaf_rn(a, b, c); }
 TANG float tang_exp21(float x) { return exp2f(x); }
 TANG float tang_log21(float x) { return log2f(x); }
 TANG float tang_sin1(float x) { return sinf(x); }
 TANG float tang_atan21(float y, float x) { return atan2f(y, x); }
-#define tang_sel1(m, a, b) ((m) ? (a) : (b))
-#define tang_selu1(m, a, b) ((m) ? (a) : (b))
-#define tang_dsel1(m, a, b) ((m) ? (a) : (b))
-#define tang_int1(u) ((int32_t)(u))
-#define tang_unsigned1(i) ((uint32_t)(i))
-#define tang_real1(i) ((float)(i))
-#define tang_whole1(x) ((int32_t)(x))
 TANG float tang_ratio1(float a, float b) { return b == 0 ? 0 : a / b; }
 TANG float tang_floor1(float x) { return floorf(x); }
 )";
@@ -57,28 +46,12 @@ public:
   std::string prelude() const override { return cuda_prelude(); }
 
   std::string head(const kernel::Kernel& k) const override {
-    std::string out = "extern \"C\" __global__ void __launch_bounds__(" + std::to_string(k.lanes) + ") " + k.name + "(";
-    bool first = true;
-    for (size_t m = 0; m < k.memories.size(); ++m) {
-      const kernel::Memory& x = k.memories[m];
-      if (x.home != kernel::Home::global) continue;
-      out += (first ? "" : ", ") + std::string(x.access == kernel::Access::read ? "const " : "") +
-             element_type(x.format) + "* const m" + std::to_string(m);
-      first = false;
-    }
-    return out + ")";
+    return "extern \"C\" __global__ void __launch_bounds__(" + std::to_string(k.lanes) + ") " + k.name + "(" +
+           arguments(k, "") + ")";
   }
 
   std::string tiles(const kernel::Kernel& k) const override {
-    std::string out;
-    int64_t at = 0;
-    for (size_t m = 0; m < k.memories.size(); ++m) {
-      const kernel::Memory& x = k.memories[m];
-      if (x.home == kernel::Home::global) continue;
-      const std::string type = element_type(x.format);
-      out += "  " + type + "* const m" + std::to_string(m) + " = (" + type + "*)(shared + " + std::to_string(at) + ");\n";
-      at += ceil_div(x.size() * expr::row(x.format).bits / 8, 16) * 16;
-    }
+    const std::string out = tile_pointers(k, "");
     return out.empty() ? out : "  extern __shared__ __align__(16) unsigned char shared[];\n" + out;
   }
 };
@@ -98,11 +71,9 @@ int64_t cuda_shared_bytes(const kernel::Kernel& k) { return shared_bytes(k); }
 int64_t cuda_blocks(const kernel::Kernel& k) { return launched_groups(k, cuda_dialect()); }
 
 std::string cuda_prelude() {
-  const Spelling s{{{"F", "float"}, {"I", "int32_t"}, {"U", "uint32_t"}, {"D", "double"}, {"R", "double"},
-                    {"Z", "int64_t"}, {"N", "uint64_t"}, {"TO_Z", "(int64_t)"}, {"TO_N", "(uint64_t)"}, {"TO_U", ""},
-                    {"ZBITS", "64"}, {"ZMAX", "INT64_MAX"}, {"ZMIN", "INT64_MIN"}, {"ZTOP", "0x1p63"},
-                    {"D_SQRT", "__dsqrt_rn"}, {"D_FMA", "__fma_rn"}}};
-  return cuda_head + spelled(integer_text, s) + spelled(wide_text, s) + spelled(narrow_text, s);
+  Spelling s = c_like_spelling();
+  s.words["D_SQRT"] = "__dsqrt_rn", s.words["D_FMA"] = "__fma_rn";
+  return cuda_head + std::string(scalar_macros) + spelled(order_text, s) + spelled(integer_text, s) + spelled(wide_text, s) + spelled(narrow_text, s);
 }
 
 }  // namespace tang::emit

@@ -62,6 +62,9 @@ public:
   virtual std::string head(const kernel::Kernel& k) const = 0;
   virtual std::string tiles(const kernel::Kernel& k) const = 0;
   virtual std::string prelude() const = 0;
+  // Where globals are arguments and tiles lie in one array `shared`: both lists, each with its address space.
+  std::string arguments(const kernel::Kernel& k, const std::string& space) const;
+  std::string tile_pointers(const kernel::Kernel& k, const std::string& space) const;
   virtual std::string loop(const std::string& type, const std::string& v, const std::string& begin,
                            const std::string& condition, const std::string& step) const;
   virtual std::string array(const std::string& type, const std::string& name, int64_t n, int64_t m = 0) const;

@@ -213,6 +213,30 @@ std::string Printer::run() {
 
 std::string GpuDialect::above(const kernel::Kernel&) const { return ""; }
 
+std::string GpuDialect::arguments(const kernel::Kernel& k, const std::string& space) const {
+  std::string out;
+  for (size_t m = 0; m < k.memories.size(); ++m) {
+    const Memory& x = k.memories[m];
+    if (x.home != kernel::Home::global) continue;
+    out += (out.empty() ? "" : ", ") + space + (x.access == kernel::Access::read ? "const " : "") +
+           element_type(x.format) + "* const m" + std::to_string(m);
+  }
+  return out;
+}
+
+std::string GpuDialect::tile_pointers(const kernel::Kernel& k, const std::string& space) const {
+  std::string out;
+  int64_t at = 0;
+  for (size_t m = 0; m < k.memories.size(); ++m) {
+    const Memory& x = k.memories[m];
+    if (x.home == kernel::Home::global) continue;
+    const std::string type = space + element_type(x.format);
+    out += "  " + type + "* const m" + std::to_string(m) + " = (" + type + "*)(shared + " + number(at) + ");\n";
+    at += ceil_div(x.size() * expr::row(x.format).bits / 8, tile_unit) * tile_unit;
+  }
+  return out;
+}
+
 std::string GpuDialect::loop(const std::string& type, const std::string& v, const std::string& begin,
                              const std::string& condition, const std::string& step) const {
   return "for (" + type + " " + v + " = " + begin + "; " + condition + "; " + v + " += " + step + ")";

@@ -286,6 +286,28 @@ TANG U tang_to_e4m3(F x) {
 }
 )";
 
+const char* const order_text = R"(
+TANG M tang_is_nan1(F x) { return (tang_u1(x) & 0x7fffffffu) > 0x7f800000u; }
+TANG F tang_max1(F a, F b) { return tang_sel1(tang_is_nan1(b), b, tang_sel1(a < b, b, a)); }
+TANG F tang_min1(F a, F b) { return tang_sel1(tang_is_nan1(b), b, tang_sel1(b < a, b, a)); }
+TANG F tang_upper1(F a, F b) { return tang_sel1(a > b, a, b); }
+TANG F tang_lower1(F a, F b) { return tang_sel1(a < b, a, b); }
+)";
+
+const char* const scalar_macros = R"(
+#define tang_sel1(m, a, b) ((m) ? (a) : (b))
+#define tang_seli1(m, a, b) ((m) ? (a) : (b))
+#define tang_selu1(m, a, b) ((m) ? (a) : (b))
+#define tang_dsel1(m, a, b) ((m) ? (a) : (b))
+#define tang_less1(a, b) ((a) < (b))
+#define tang_equal1(a, b) ((a) == (b))
+#define tang_iless1(a, b) ((a) < (b))
+#define tang_not1(m) (!(m))
+#define tang_both1(a, b) ((a) && (b))
+#define tang_splat1(x) (x)
+#define tang_ints1(x) (x)
+)";
+
 const char* const wide_text = R"(
 TANG D tang_dmax1(D a, D b) { return tang_dsel1(b != b, b, tang_dsel1(a < b, b, a)); }
 TANG D tang_dmin1(D a, D b) { return tang_dsel1(b != b, b, tang_dsel1(b < a, b, a)); }
@@ -350,6 +372,14 @@ std::string decimal(const std::string& hex) {
   return out + "f";
 }
 } // namespace
+
+Spelling c_like_spelling() {
+  return {{{"F", "float"}, {"I", "int32_t"}, {"U", "uint32_t"}, {"M", "bool"}, {"D", "double"}, {"R", "double"},
+           {"Z", "int64_t"}, {"N", "uint64_t"}, {"TO_Z", "(int64_t)"}, {"TO_N", "(uint64_t)"}, {"TO_U", ""},
+           {"ZBITS", "64"}, {"ZMAX", "INT64_MAX"}, {"ZMIN", "INT64_MIN"}, {"ZTOP", "0x1p63"},
+           {"tang_int1", "(int32_t)"}, {"tang_unsigned1", "(uint32_t)"}, {"tang_real1", "(float)"},
+           {"tang_real_of_u1", "(float)"}, {"tang_whole1", "(int32_t)"}}};
+}
 
 std::string spelled(const std::string& text, const Spelling& s) {
   std::string in;

@@ -17,6 +17,7 @@ struct Spelling {
 };
 
 std::string spelled(const std::string& text, const Spelling& s);
+Spelling c_like_spelling(); // of 64-bit integers, `(type)` casts and f64
 
 // Over Z and N, with ZMAX, ZMIN, ZTOP (2 to the number of value bits, as an R) and ZBITS.
 extern const char* const integer_text;
@@ -27,6 +28,9 @@ extern const char* const elementary_text;
 extern const char* const far_sine_text; // the sine of any x, in 32-bit integers
 // tang_from_X(U) and tang_to_X(F) of every narrow format; scalar.
 extern const char* const narrow_text;
+// The last primitives that a GPU's scalars are made of, over tang_{sel,u}: max, min, is_nan, upper, lower.
+extern const char* const order_text;
+extern const char* const scalar_macros; // the primitives of masks and choices, in dialects that have macros
 extern const char* const wide_text; // the same names over f64, for dialects that have it
 
 } // namespace tang::emit
