@@ -231,7 +231,7 @@ std::string Dialect::zero(Type t, bool wide) const {
 
 std::string Dialect::load(const Memory& m, const std::string& as, const std::string& at, bool wide) const {
   const auto& row = expr::row(m.format);
-  const std::string place = as + "[" + at + "]";
+  const std::string place = this->place(as, at);
   if (m.format == Format::f32 || m.format == Format::f64)
     return m.format == (wide ? Format::f64 : Format::f32) ? place : cast(wide ? wide_real : real, place);
   if (row.type == Type::real) {
@@ -248,7 +248,7 @@ std::string Dialect::store(const Memory& m, const std::string& as, const std::st
   std::string v = value;
   if (row.type == Type::real && m.format != Format::f32 && m.format != Format::f64)
     v = std::string("tang_to_") + row.name + "(" + (wide ? "tang_odd(" + v + ")" : v) + ")";
-  return as + "[" + at + "] = " + cast(element_type(m.format), v) + ";";
+  return place(as, at) + " = " + cast(element_type(m.format), v) + ";";
 }
 
 } // namespace tang::emit

@@ -29,6 +29,8 @@ public:
   virtual std::string inside(const std::string& x, int64_t extent) const; // 0 <= x < extent
   std::string wrapped(const std::string& a, const char* op, const std::string& b) const;
   std::string zero(kernel::Type t, bool wide) const;
+  virtual std::string place(const std::string& as, const std::string& at) const { return as + "[" + at + "]"; }
+
   // Element `at` of memory `as` as a value, and the statement that stores a value there.
   virtual std::string load(const kernel::Memory& m, const std::string& as, const std::string& at, bool wide) const;
   virtual std::string store(const kernel::Memory& m, const std::string& as, const std::string& at,
@@ -71,6 +73,8 @@ public:
   // An integer that every lane reads alike, as one that the dialect's rules see as equal in all lanes.
   virtual std::vector<std::string> uniform(const std::string& name, const std::string& value) const;
 };
+
+std::string decimal_float(double v); // nine digits: exact to the last bit of f32
 
 // One kernel, legalized for a workgroup of many lanes.
 std::string gpu(const kernel::Kernel& k, const GpuDialect& d);

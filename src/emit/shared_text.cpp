@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <vector>
 
+#include "tang/emit/dialect.hpp"
+
 namespace tang::emit {
 
 const char* const integer_text = R"(
@@ -363,15 +365,15 @@ std::string names_first(const std::string& line, const Spelling& s) {
   return indent + (constant ? "let " : "var ") + name + ": " + t + line.substr(at);
 }
 
-// A hexadecimal float in decimal, exact to the last bit of f32.
-std::string decimal(const std::string& hex) {
+} // namespace
+
+std::string decimal_float(double v) {
   char s[32];
-  std::snprintf(s, sizeof s, "%.9g", double(std::strtof(hex.c_str(), nullptr)));
+  std::snprintf(s, sizeof s, "%.9g", double(float(v)));
   std::string out = s;
   if (out.find_first_of(".e") == std::string::npos) out += ".0";
-  return out + "f";
+  return v < 0 || out[0] == '-' ? "(" + out + "f)" : out + "f";
 }
-} // namespace
 
 Spelling c_like_spelling() {
   return {{{"F", "float"}, {"I", "int32_t"}, {"U", "uint32_t"}, {"M", "bool"}, {"D", "double"}, {"R", "double"},
@@ -402,7 +404,7 @@ std::string spelled(const std::string& text, const Spelling& s) {
                                  ((in[end] == '-' || in[end] == '+') && in[end - 1] == 'p')))
         ++end;
       const std::string n = in.substr(at, end - at);
-      out += !s.hex_floats && n.find('p') != std::string::npos ? decimal(n) : n;
+      out += !s.hex_floats && n.find('p') != std::string::npos ? decimal_float(std::strtod(n.c_str(), nullptr)) : n;
       at = end;
       continue;
     }

@@ -1,23 +1,26 @@
 #include "tang/run/targets.hpp"
 
 #include "tang/device/opencl.hpp"
+#include "tang/device/vulkan.hpp"
+#include "tang/emit/glsl.hpp"
 #include "tang/emit/opencl.hpp"
 #include "tang/run/cuda.hpp"
 
 namespace tang::run {
 
 namespace {
-// All kernels in one text, as a compiler that takes a unit wants them.
-Backend of_units(std::shared_ptr<device::Device> device, const emit::GpuDialect& dialect) {
-  return {std::move(device), [&dialect](const Derivation& d, const Options&) {
+// All kernels in one text, as a compiler that takes a unit wants them, or one text a kernel.
+Backend on_gpu(std::shared_ptr<device::Device> device, const emit::GpuDialect& dialect, bool one_text_a_kernel) {
+  return {std::move(device), [&dialect, one_text_a_kernel](const Derivation& d, const Options&) {
             std::vector<const kernel::Kernel*> all;
             device::Unit u;
             for (auto& l : d.kernels.kernels) {
               all.push_back(&l.kernel);
-              u.entries.push_back({l.kernel.name, "", emit::launched_groups(l.kernel, dialect), l.kernel.lanes,
+              u.entries.push_back({l.kernel.name, one_text_a_kernel ? emit::gpu_unit({&l.kernel}, dialect) : "",
+                                   emit::launched_groups(l.kernel, dialect), l.kernel.lanes,
                                    emit::shared_bytes(l.kernel), int(l.arguments.size())});
             }
-            u.source = emit::gpu_unit(all, dialect);
+            if (!one_text_a_kernel) u.source = emit::gpu_unit(all, dialect);
             return u;
           }};
 }
@@ -45,7 +48,13 @@ Result<Opened> open_cuda(const TargetOptions& o) {
 Result<Opened> open_opencl(const TargetOptions&) {
   auto d = device::Opencl::find();
   if (!d) return Refusal{d.why()};
-  return Opened{(*d)->target(), (*d)->name(), of_units(*d, emit::opencl_dialect((*d)->f64()))};
+  return Opened{(*d)->target(), (*d)->name(), on_gpu(*d, emit::opencl_dialect((*d)->f64()), false)};
+}
+
+Result<Opened> open_vulkan(const TargetOptions& o) {
+  auto d = device::Vulkan::find({o.compiler.search, o.cache, o.validate});
+  if (!d) return Refusal{d.why()};
+  return Opened{(*d)->target(), (*d)->name(), on_gpu(*d, emit::glsl_dialect(), true)};
 }
 
 struct Row {
@@ -53,7 +62,7 @@ struct Row {
   Result<Opened> (*open)(const TargetOptions&);
 };
 
-const Row rows[] = {{"c", open_c}, {"cuda", open_cuda}, {"opencl", open_opencl}};
+const Row rows[] = {{"c", open_c}, {"cuda", open_cuda}, {"opencl", open_opencl}, {"vulkan", open_vulkan}};
 } // namespace
 
 const std::vector<std::string>& target_names() {

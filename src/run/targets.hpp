@@ -8,6 +8,7 @@ struct TargetOptions {
   device::CompilerOptions compiler; // of the C target, and of emulations that compile on the host
   int threads = 1;
   std::string cache; // folder of compiled kernels; empty: none
+  bool validate = false; // compiled kernels through a second validator, where one is found
 };
 
 struct Opened {

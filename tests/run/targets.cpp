@@ -15,6 +15,7 @@ const Result<run::Opened>& opened(const std::string& name) {
     run::TargetOptions o;
     o.compiler = test::compiler_options();
     o.threads = 2;
+    o.validate = true;
     it = all.emplace(name, run::open_target(name, o)).first;
   }
   return it->second;
