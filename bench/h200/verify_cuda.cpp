@@ -10,6 +10,7 @@
 
 #include "run/cases.hpp"
 #include "tang/base/hash.hpp"
+#include "tang/run/cuda.hpp"
 #include "tang/verify/verify.hpp"
 
 using namespace tang;

@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <new>
@@ -42,7 +43,20 @@ Buffer& Buffer::operator=(Buffer&& o) noexcept {
   return *this;
 }
 
-void Buffer::poison() { std::memset(data_, 0xff, bytes_); }
+void Buffer::write(size_t to, const void* from, size_t bytes) {
+  check(to + bytes <= bytes_, "a write outside a buffer");
+  if (bytes) std::memcpy(as<char>() + to, from, bytes);
+}
+
+void Buffer::read(void* to, size_t from, size_t bytes) const {
+  check(from + bytes <= bytes_, "a read outside a buffer");
+  if (bytes) std::memcpy(to, as<char>() + from, bytes);
+}
+
+void Buffer::fill(size_t at, unsigned char byte, size_t bytes) {
+  check(at + bytes <= bytes_, "a fill outside a buffer");
+  if (bytes) std::memset(as<char>() + at, byte, bytes);
+}
 
 std::optional<int64_t> Buffer::trespass() const {
   if (!guards_) return std::nullopt;
@@ -56,6 +70,63 @@ std::optional<int64_t> Buffer::trespass() const {
 
 double Cpu::seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+namespace {
+class CpuLaunch : public Launch {
+public:
+  CpuLaunch(Cpu& cpu, std::shared_ptr<Library> library, KernelFunction f, const Entry& e,
+            const std::vector<Slice>& arguments)
+      : cpu_(cpu), library_(std::move(library)), function_(f), workgroups_(e.workgroups),
+        scratch_(e.local_bytes) {
+    for (auto& a : arguments) pointers_.push_back(a.region->as<char>() + a.offset);
+  }
+
+  void run() override {
+    if (workgroups_) cpu_.launch(function_, pointers_.data(), workgroups_, scratch_);
+  }
+
+private:
+  Cpu& cpu_;
+  std::shared_ptr<Library> library_;
+  KernelFunction function_;
+  int64_t workgroups_, scratch_;
+  std::vector<void*> pointers_;
+};
+
+class CpuCode : public Code {
+public:
+  CpuCode(std::shared_ptr<Cpu> cpu, std::shared_ptr<Library> library, std::vector<Entry> entries)
+      : cpu_(std::move(cpu)), library_(std::move(library)), entries_(std::move(entries)) {
+    int64_t most = 0;
+    for (auto& e : entries_) most = std::max(most, e.local_bytes);
+    cpu_->reserve(most);
+  }
+
+  std::unique_ptr<Launch> bind(size_t entry, const std::vector<Slice>& arguments) override {
+    const Entry& e = entries_[entry];
+    auto f = library_->function<KernelFunction>(e.name);
+    check(f, "the compiled library lacks " + e.name);
+    return std::make_unique<CpuLaunch>(*cpu_, library_, f, e, arguments);
+  }
+
+private:
+  std::shared_ptr<Cpu> cpu_;
+  std::shared_ptr<Library> library_;
+  std::vector<Entry> entries_;
+};
+} // namespace
+
+std::shared_ptr<Region> CpuDevice::allocate(size_t bytes, bool guards) {
+  return std::make_shared<Buffer>(cpu_->allocate(bytes, guards));
+}
+
+void CpuDevice::copy(const Slice& to, const Slice& from) {
+  std::memcpy(to.region->as<char>() + to.offset, from.region->as<char>() + from.offset, from.bytes);
+}
+
+std::shared_ptr<Code> CpuDevice::compile(const Unit& unit) {
+  return std::make_shared<CpuCode>(cpu_, compiler_->compile(unit.source), unit.entries);
 }
 
 } // namespace tang::device

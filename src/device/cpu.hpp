@@ -1,31 +1,27 @@
 // The CPU as a device: bytes, launches, clocks.
 #pragma once
-#include <cstddef>
-#include <memory>
-#include <optional>
-#include <string>
-
+#include "tang/device/compiler.hpp"
+#include "tang/device/device.hpp"
 #include "tang/device/pool.hpp"
 
 namespace tang::device {
 
 // Zeroed bytes, aligned to 64. With guards, a band of known bytes lies on either side.
-class Buffer {
+class Buffer : public Region {
 public:
   explicit Buffer(size_t bytes, bool guards = false);
-  ~Buffer();
+  ~Buffer() override;
   Buffer(Buffer&& o) noexcept;
   Buffer& operator=(Buffer&& o) noexcept;
 
-  void* data() const { return data_; }
+  void* data() const override { return data_; }
 
-  template <class T> T* as() const { return static_cast<T*>(data_); }
+  size_t size() const override { return bytes_; }
 
-  size_t size() const { return bytes_; }
-
-  void poison(); // every byte 0xff: NaN in every real format
-  // Offset of the first byte outside that was written (negative: before the start), or nothing.
-  std::optional<int64_t> trespass() const;
+  void write(size_t to, const void* from, size_t bytes) override;
+  void read(void* to, size_t from, size_t bytes) const override;
+  void fill(size_t at, unsigned char byte, size_t bytes) override;
+  std::optional<int64_t> trespass() const override;
 
 private:
   void* data_ = nullptr;
@@ -51,6 +47,23 @@ public:
 
 private:
   std::unique_ptr<Pool> pool_;
+};
+
+// The CPU as programs see it: C text in, workgroups of one lane shared out over the pool.
+class CpuDevice : public Device {
+public:
+  CpuDevice(std::shared_ptr<Compiler> compiler, std::shared_ptr<Cpu> cpu)
+      : compiler_(std::move(compiler)), cpu_(std::move(cpu)) {}
+
+  std::shared_ptr<Region> allocate(size_t bytes, bool guards) override;
+  void copy(const Slice& to, const Slice& from) override;
+  std::shared_ptr<Code> compile(const Unit& unit) override;
+
+  void wait() override {}
+
+private:
+  std::shared_ptr<Compiler> compiler_;
+  std::shared_ptr<Cpu> cpu_;
 };
 
 } // namespace tang::device

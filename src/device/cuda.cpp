@@ -1,7 +1,6 @@
 #include "tang/device/cuda.hpp"
 
-#include <dlfcn.h>
-
+#include <algorithm>
 #include <cstring>
 
 namespace tang::device {
@@ -11,20 +10,10 @@ namespace {
 // ints.
 using Handle = void*;
 using Address = uint64_t;
-constexpr size_t guard_band = 4096;
-constexpr unsigned char mark_byte = 0xa5;
-
 enum Attribute { shared_a_block_optin = 97, multiprocessors = 16, major_version = 75, minor_version = 76 };
 
 constexpr int function_dynamic_shared = 8;
 
-std::shared_ptr<void> open_library(const std::vector<std::string>& names, std::string& why) {
-  for (auto& n : names) {
-    if (void* h = dlopen(n.c_str(), RTLD_NOW | RTLD_LOCAL)) return {h, [](void* p) { dlclose(p); }};
-    if (const char* e = dlerror(); why.empty() && e) why = e;
-  }
-  return nullptr;
-}
 } // namespace
 
 #define TANG_CUDA_ENTRIES(X)                                                                                 \
@@ -92,7 +81,7 @@ Result<std::shared_ptr<Cuda>> Cuda::find(int ordinal) {
   CudaDriver& d = *out->table_;
   std::string missing;
 #define TANG_FIND(field, symbol, ...)                                                                        \
-  d.field = reinterpret_cast<int (*)(__VA_ARGS__)>(dlsym(out->library_.get(), #symbol));                     \
+  d.field = reinterpret_cast<int (*)(__VA_ARGS__)>(find_symbol(out->library_, #symbol));                     \
   if (!d.field) missing = #symbol;
   TANG_CUDA_ENTRIES(TANG_FIND)
 #undef TANG_FIND
@@ -200,12 +189,9 @@ double Cuda::seconds(void* from, void* to) {
 }
 
 CudaBuffer::CudaBuffer(std::shared_ptr<Cuda> gpu, size_t bytes, bool guards)
-    : gpu_(std::move(gpu)), bytes_(bytes), band_(guards ? guard_band : 0) {
-  const size_t all = (bytes + 255) / 256 * 256 + 2 * band_;
-  gpu_->check(gpu_->driver_->allocate(&base_, all ? all : 256), "a buffer");
-  gpu_->fill(base_, mark_byte, band_);
-  gpu_->fill(address() + bytes_, mark_byte, all - band_ - bytes_);
-  gpu_->fill(address(), 0, bytes_);
+    : Banded(bytes, guards), gpu_(std::move(gpu)) {
+  gpu_->check(gpu_->driver_->allocate(&base_, whole()), "a buffer");
+  mark();
 }
 
 CudaBuffer::~CudaBuffer() {
@@ -213,19 +199,11 @@ CudaBuffer::~CudaBuffer() {
   gpu_->driver_->free(base_);
 }
 
-void CudaBuffer::poison() { gpu_->fill(address(), 0xff, bytes_); }
+void CudaBuffer::raw_write(size_t to, const void* from, size_t bytes) { gpu_->write(base_ + to, from, bytes); }
 
-std::optional<int64_t> CudaBuffer::trespass() const {
-  if (!band_) return std::nullopt;
-  std::vector<unsigned char> before(band_), after(band_);
-  gpu_->read(before.data(), base_, band_);
-  gpu_->read(after.data(), address() + bytes_, band_);
-  for (size_t i = band_; i-- > 0;)
-    if (before[i] != mark_byte) return int64_t(i) - int64_t(band_);
-  for (size_t i = 0; i < band_; ++i)
-    if (after[i] != mark_byte) return int64_t(bytes_ + i);
-  return std::nullopt;
-}
+void CudaBuffer::raw_read(void* to, size_t from, size_t bytes) const { gpu_->read(to, base_ + from, bytes); }
+
+void CudaBuffer::raw_fill(size_t at, unsigned char byte, size_t bytes) { gpu_->fill(base_ + at, byte, bytes); }
 
 CudaModule::~CudaModule() { gpu_->driver_->unload(module_); }
 
@@ -275,7 +253,7 @@ Result<std::shared_ptr<CudaCompiler>> CudaCompiler::find(const CudaCompilerOptio
   if (!l.handle) return Refusal{"no NVRTC: " + why};
   bool whole = true;
   auto get = [&](auto& f, const char* symbol) {
-    f = reinterpret_cast<std::remove_reference_t<decltype(f)>>(dlsym(l.handle.get(), symbol));
+    f = reinterpret_cast<std::remove_reference_t<decltype(f)>>(find_symbol(l.handle, symbol));
     whole &= f != nullptr;
   };
   get(l.version, "nvrtcVersion"), get(l.create, "nvrtcCreateProgram"), get(l.destroy, "nvrtcDestroyProgram"),
@@ -330,6 +308,56 @@ std::string CudaCompiler::compile(const std::string& source, const std::string& 
   must(l.code(p, code.data()), "giving its code");
   if (cache_) cache_->store(key, code);
   return code;
+}
+
+// ---- As programs see it
+namespace {
+uint64_t address(const Slice& s) { return static_cast<const CudaBuffer&>(*s.region).address() + s.offset; }
+
+class CudaLaunch : public Launch {
+public:
+  CudaLaunch(std::shared_ptr<Cuda> gpu, void* function, const Entry& e, const std::vector<Slice>& arguments)
+      : gpu_(std::move(gpu)), function_(function), blocks_(std::min<int64_t>(e.workgroups, INT32_MAX)),
+        shared_(e.local_bytes), lanes_(e.lanes) {
+    for (auto& a : arguments) pointers_.push_back(address(a));
+  }
+
+  void run() override {
+    if (blocks_) gpu_->launch(function_, blocks_, lanes_, shared_, pointers_);
+  }
+
+private:
+  std::shared_ptr<Cuda> gpu_;
+  void* function_;
+  int64_t blocks_, shared_;
+  int lanes_;
+  std::vector<uint64_t> pointers_;
+};
+
+class CudaCode : public Code {
+public:
+  CudaCode(std::shared_ptr<Cuda> gpu, std::shared_ptr<CudaModule> module, std::vector<Entry> entries)
+      : gpu_(std::move(gpu)), module_(std::move(module)), entries_(std::move(entries)) {}
+
+  std::unique_ptr<Launch> bind(size_t entry, const std::vector<Slice>& arguments) override {
+    const Entry& e = entries_[entry];
+    return std::make_unique<CudaLaunch>(gpu_, module_->function(e.name, e.local_bytes), e, arguments);
+  }
+
+private:
+  std::shared_ptr<Cuda> gpu_;
+  std::shared_ptr<CudaModule> module_;
+  std::vector<Entry> entries_;
+};
+} // namespace
+
+void CudaDevice::copy(const Slice& to, const Slice& from) {
+  gpu_->copy(address(to), address(from), from.bytes);
+}
+
+std::shared_ptr<Code> CudaDevice::compile(const Unit& unit) {
+  return std::make_shared<CudaCode>(gpu_, gpu_->load(compiler_->compile(unit.source, architecture_)),
+                                    unit.entries);
 }
 
 } // namespace tang::device

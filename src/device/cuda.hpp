@@ -1,14 +1,7 @@
 // An NVIDIA GPU through libcuda, and its compiler NVRTC, both opened at run time: bytes, launches, clocks.
 #pragma once
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <string>
-#include <vector>
-
-#include "tang/base/error.hpp"
 #include "tang/device/cache.hpp"
+#include "tang/device/device.hpp"
 
 namespace tang::device {
 
@@ -28,25 +21,20 @@ private:
 struct CudaDriver; // libcuda's entry points
 class Cuda;
 
-// Zeroed device memory. With guards, a band of known bytes lies on either side.
-class CudaBuffer {
+class CudaBuffer : public Banded {
 public:
-  ~CudaBuffer();
-  CudaBuffer(const CudaBuffer&) = delete;
+  ~CudaBuffer() override;
 
-  uint64_t address() const { return base_ + band_; }
-
-  size_t size() const { return bytes_; }
-
-  void poison();                           // every byte 0xff: NaN in every real format
-  std::optional<int64_t> trespass() const; // offset of the first byte outside that was written
+  uint64_t address() const { return base_ + start(); }
 
 private:
   friend class Cuda;
   CudaBuffer(std::shared_ptr<Cuda> gpu, size_t bytes, bool guards);
+  void raw_write(size_t to, const void* from, size_t bytes) override;
+  void raw_read(void* to, size_t from, size_t bytes) const override;
+  void raw_fill(size_t at, unsigned char byte, size_t bytes) override;
   std::shared_ptr<Cuda> gpu_;
   uint64_t base_ = 0;
-  size_t bytes_ = 0, band_ = 0;
 };
 
 class CudaModule {
@@ -138,6 +126,26 @@ private:
   std::unique_ptr<Cache> cache_;
   std::string identity_;
   int runs_ = 0;
+};
+
+// A GPU and its compiler as programs see them.
+class CudaDevice : public Device {
+public:
+  // `architecture`: of NVRTC, "sm_90a".
+  CudaDevice(std::shared_ptr<Cuda> gpu, std::shared_ptr<CudaCompiler> compiler, std::string architecture)
+      : gpu_(std::move(gpu)), compiler_(std::move(compiler)), architecture_(std::move(architecture)) {}
+
+  std::shared_ptr<Region> allocate(size_t bytes, bool guards) override { return gpu_->allocate(bytes, guards); }
+
+  void copy(const Slice& to, const Slice& from) override;
+  std::shared_ptr<Code> compile(const Unit& unit) override;
+
+  void wait() override { gpu_->wait(); }
+
+private:
+  std::shared_ptr<Cuda> gpu_;
+  std::shared_ptr<CudaCompiler> compiler_;
+  std::string architecture_;
 };
 
 } // namespace tang::device

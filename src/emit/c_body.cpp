@@ -136,20 +136,19 @@ std::string BodyText::element(int r, const std::string& lane) const {
     if (ref.checked) {
       const Range known = c.refs.empty() ? u_.range(c.affine) : Range{};
       if (known.known() && known.lo >= 0 && known.hi < m.shape[d]) continue;
-      inside += (inside.empty() ? "" : " && ") +
-                ("(uint64_t)(" + coordinate(c, lane) + ") < " + number(m.shape[d]));
+      inside += (inside.empty() ? "" : " && ") + u_.d.inside(coordinate(c, lane), m.shape[d]);
     }
   }
-  const std::string load = load_element(u_, m.format, "m" + std::to_string(ref.memory) + "[" + at + "]");
-  return inside.empty() ? load : "(" + inside + " ? " + load + " : 0)";
+  const std::string load = u_.load(ref.memory, at);
+  return inside.empty() ? load : u_.d.pick(inside, load, u_.d.zero(expr::type_of(m.format), u_.wide));
 }
 
 void BodyText::declare_ref(const std::string& as, int r, const std::string& mask) {
   const Ref& ref = body_->refs[size_t(r)];
   const Memory& m = u_.memory(ref.memory);
   const Type type = expr::type_of(m.format);
-  const std::string t = value_type(type, u_.wide, ref_vector(r));
-  if (!ref_vector(r)) return u_.line("const " + t + " " + as + " = " + element(r, "") + ";");
+  if (!ref_vector(r)) return u_.line(u_.d.constant(u_.d.type(type, u_.wide), as, element(r, "")));
+  const std::string t = value_type(type, u_.wide, true);
   const Affine at = offset(u_, ref);
   bool gathers = false;
   for (auto& c : ref.index) gathers |= !c.refs.empty();
@@ -196,19 +195,19 @@ std::string BodyText::guard(int g, bool vector) const {
         one = "(" + coordinate(c, "") + " >= 0)";
         if (vector) one = splat(u_, Type::boolean, one);
       }
-      all += (all.empty() ? "" : " & ") + one;
+      all += (all.empty() ? "" : u_.d.both) + one;
     }
-    if (all.empty()) all = vector ? splat(u_, Type::boolean, "1") : "1";
-    any += (any.empty() ? "(" : " | (") + all + ")";
+    if (all.empty()) all = vector ? splat(u_, Type::boolean, "1") : u_.d.yes;
+    any += (any.empty() ? "(" : u_.d.either + "(") + all + ")";
   }
-  return any.empty() ? (vector ? splat(u_, Type::boolean, "0") : "0") : "(" + any + ")";
+  return any.empty() ? (vector ? splat(u_, Type::boolean, "0") : u_.d.no) : "(" + any + ")";
 }
 
 // Terms.
 std::string BodyText::value(Id id, bool as_vector) {
   const Term& t = p_[id];
   std::string s =
-      t.op == Op::literal ? literal({t.type, expr::State::present, t.r, t.whole}, u_.wide) : names_.at(id);
+      t.op == Op::literal ? u_.d.literal({t.type, expr::State::present, t.r, t.whole}, u_.wide) : names_.at(id);
   return as_vector && !vector_.at(id) ? splat(u_, t.type, s) : s;
 }
 
@@ -228,7 +227,7 @@ std::string BodyText::expression(Id id) {
     return fn(u_, stem, v) + "(" + a + (b.empty() ? "" : ", " + b) + ")";
   };
   auto wrap = [&](const char* op) { // integers wrap around
-    return v ? "(" + a + op + b + ")" : "(int64_t)((uint64_t)" + a + op + "(uint64_t)" + b + ")";
+    return v ? "(" + a + op + b + ")" : u_.d.wrapped(a, op, b);
   };
   const bool real = of == Type::real;
   switch (t.op) {
@@ -242,7 +241,7 @@ std::string BodyText::expression(Id id) {
     if (p_[t.args[1]].op == Op::recip) return "(" + a + " / " + value(p_[t.args[1]].args[0], v) + ")";
     if (p_[t.args[0]].op == Op::recip) return "(" + b + " / " + value(p_[t.args[0]].args[0], v) + ")";
     return "(" + a + " * " + b + ")";
-  case Op::neg: return real || v ? "(-" + a + ")" : "(int64_t)(-(uint64_t)" + a + ")";
+  case Op::neg: return real || v ? "(-" + a + ")" : u_.d.wrapped(u_.d.zero(Type::index, false), " - ", a);
   case Op::recip: return "(1 / " + a + ")";
   case Op::sqrt: return call("sqrt");
   case Op::sin: return call("sin");
@@ -253,7 +252,7 @@ std::string BodyText::expression(Id id) {
   case Op::ratio: return call("ratio");
   case Op::is_nan:
     return v ? fn(u_, "not", true) + "(" + fn(u_, "equal", true) + "(" + a + ", " + a + "))"
-             : "(" + a + " != " + a + ")";
+             : u_.d.is_nan(a);
   case Op::max:
   case Op::min: {
     const bool max = t.op == Op::max;
@@ -268,8 +267,8 @@ std::string BodyText::expression(Id id) {
   case Op::equal:
     if (!v) return "(" + a + " == " + b + ")";
     return fn(u_, real ? "equal" : of == Type::boolean ? "same" : "iequal", true) + "(" + a + ", " + b + ")";
-  case Op::both: return "(" + a + " & " + b + ")";
-  case Op::either: return "(" + a + " | " + b + ")";
+  case Op::both: return "(" + a + u_.d.both + b + ")";
+  case Op::either: return "(" + a + u_.d.either + b + ")";
   case Op::flip: return v ? fn(u_, "not", true) + "(" + a + ")" : "(!" + a + ")";
   case Op::div: return "tang_div(" + a + ", " + b + ")";
   case Op::mod: return "tang_mod(" + a + ", " + b + ")";
@@ -284,16 +283,17 @@ std::string BodyText::expression(Id id) {
       return fn(u_, "sel", true) + "(" + a + ", " + splat(u_, Type::real, "1") + ", " +
              splat(u_, Type::real, "0") + ")";
     return v ? std::string("__builtin_convertvector(") + a + (u_.wide ? ", D)" : ", F)")
-             : (u_.wide ? "(double)" : "(float)") + a;
+             : u_.d.cast(u_.d.type(Type::real, u_.wide), a);
   case Op::to_index:
   case Op::to_bits:
     if (real) return "tang_trunc(" + a + ")";
     return of == Type::boolean && v ? fn(u_, "seli", true) + "(" + a + ", " + splat(u_, Type::index, "1") +
                                           ", " + splat(u_, Type::index, "0") + ")"
-                                    : a;
+           : of == Type::boolean            ? u_.d.cast(u_.d.integer, a)
+                                            : a;
   case Op::select: {
     const std::string c = in(2);
-    if (!v) return "(" + a + " ? " + b + " : " + c + ")";
+    if (!v) return u_.d.pick(a, b, c);
     return fn(u_, choice(t.type), true) + "(" + a + ", " + b + ", " + c + ")";
   }
   default:
@@ -313,8 +313,9 @@ void BodyText::declare(int level, const std::string& mask, Part part) {
     if (t.op == Op::arg) {
       declare_ref(as, int(t.whole), vector_.at(id) ? mask : "");
     } else {
-      u_.line("const " + value_type(t.type, u_.wide, vector_.at(id)) + " " + as + " = " + expression(id) +
-              ";");
+      const std::string e = expression(id);
+      u_.line(vector_.at(id) ? "const " + value_type(t.type, u_.wide, true) + " " + as + " = " + e + ";"
+                             : u_.d.constant(u_.d.type(t.type, u_.wide), as, e));
     }
     names_[id] = as;
   }
@@ -386,9 +387,7 @@ std::string gathered_offset(const Unit& u, const kernel::Body& b, const Ref& ref
     for (auto& [r, k] : ref.index[d].refs) {
       const Ref& from = b.refs[size_t(r)];
       const std::string at = text(offset(u, from)) + gathered_offset(u, b, from);
-      const std::string one =
-          load_element(u, u.memory(from.memory).format, "m" + std::to_string(from.memory) + "[" + at + "]");
-      out += " + " + one + " * " + number(k * m.strides[d]);
+      out += " + " + u.load(from.memory, at) + " * " + number(k * m.strides[d]);
     }
   return out;
 }
@@ -398,9 +397,7 @@ std::string bound(const Unit& u, const kernel::Body& b, const kernel::Coordinate
   for (auto& [r, k] : c.refs) {
     const Ref& from = b.refs[size_t(r)];
     const std::string at = text(offset(u, from)) + gathered_offset(u, b, from);
-    out += " + " +
-           load_element(u, u.memory(from.memory).format, "m" + std::to_string(from.memory) + "[" + at + "]") +
-           " * " + number(k);
+    out += " + " + u.load(from.memory, at) + " * " + number(k);
   }
   return out;
 }
@@ -408,7 +405,7 @@ std::string bound(const Unit& u, const kernel::Body& b, const kernel::Coordinate
 std::string conjunction(const Unit& u, const kernel::Body& b, const kernel::Bounds& all) {
   std::string out;
   for (auto& c : all) out += (out.empty() ? "" : " && ") + bound(u, b, c) + " >= 0";
-  return out.empty() ? "1" : out;
+  return out.empty() ? u.d.yes : out;
 }
 
 // Writes.
@@ -419,7 +416,7 @@ void print_store(Unit& u, const Ref& dst, const std::string& value, Type type, b
   check(!dst.checked && (!vector || pure(dst)), "a destination that is checked, or gathered in lanes");
   const Affine at = offset(u, dst);
   const std::string base = "m" + std::to_string(dst.memory);
-  if (!vector) return u.line(store_element(u, m.format, base + "[" + text(at) + gathered + "]", value));
+  if (!vector) return u.line(u.store(dst.memory, text(at) + gathered, value));
   if (coefficient(at, lane) == 1 && has_vector_access(u, m.format)) {
     const std::string pointer = base + " + " + text(at);
     if (stream && mask.empty() && m.format == Format::f32 && !u.wide) {

@@ -205,4 +205,50 @@ std::pair<std::string, std::string> interval(const Level& l) {
   return {lo, hi};
 }
 
+// ---- The C dialect
+const Dialect& c_dialect() {
+  static const Dialect d;
+  return d;
+}
+
+std::string Dialect::type(Type t, bool wide) const {
+  return t == Type::real ? (wide ? wide_real : real) : t == Type::boolean ? truth : integer; // bits as integers
+}
+
+std::string Dialect::literal(const Value& v, bool wide) const { return emit::literal(v, wide); }
+
+std::string Dialect::inside(const std::string& x, int64_t extent) const {
+  return cast(natural, "(" + x + ")") + " < " + number(extent);
+}
+
+std::string Dialect::wrapped(const std::string& a, const char* op, const std::string& b) const {
+  return cast(integer, "(" + cast(natural, a) + op + cast(natural, b) + ")");
+}
+
+std::string Dialect::zero(Type t, bool wide) const {
+  return literal({t, expr::State::present, 0.0, 0}, wide);
+}
+
+std::string Dialect::load(const Memory& m, const std::string& as, const std::string& at, bool wide) const {
+  const auto& row = expr::row(m.format);
+  const std::string place = this->place(as, at);
+  if (m.format == Format::f32 || m.format == Format::f64)
+    return m.format == (wide ? Format::f64 : Format::f32) ? place : cast(wide ? wide_real : real, place);
+  if (row.type == Type::real) {
+    const std::string value = std::string("tang_from_") + row.name + "(" + place + ")";
+    return wide ? cast(wide_real, value) : value;
+  }
+  if (row.type == Type::boolean) return "(" + place + " != " + cast(element_type(m.format), "0") + ")";
+  return cast(integer, place);
+}
+
+std::string Dialect::store(const Memory& m, const std::string& as, const std::string& at,
+                           const std::string& value, bool wide) const {
+  const auto& row = expr::row(m.format);
+  std::string v = value;
+  if (row.type == Type::real && m.format != Format::f32 && m.format != Format::f64)
+    v = std::string("tang_to_") + row.name + "(" + (wide ? "tang_odd(" + v + ")" : v) + ")";
+  return place(as, at) + " = " + cast(element_type(m.format), v) + ";";
+}
+
 } // namespace tang::emit

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tang/emit/c.hpp"
+#include "tang/emit/dialect.hpp"
 
 namespace tang::emit {
 
@@ -36,9 +37,10 @@ struct Prefetch {
 
 class Unit {
 public:
-  Unit(const kernel::Kernel& k, const COptions& o);
+  Unit(const kernel::Kernel& k, const COptions& o, const Dialect& d = c_dialect());
   const kernel::Kernel& k;
   const COptions& o;
+  const Dialect& d;
   const bool wide;                  // f64 compute
   const int lanes;                  // of a vector of reals
   std::vector<Range> ranges;        // of variables
@@ -62,6 +64,15 @@ public:
 
   const Memory& memory(int m) const { return k.memories[size_t(m)]; }
 
+  // One element of a memory as a value, and the statement that stores one, in the dialect.
+  std::string load(int m, const std::string& at) const {
+    return d.load(memory(m), "m" + std::to_string(m), at, wide);
+  }
+
+  std::string store(int m, const std::string& at, const std::string& value) const {
+    return d.store(memory(m), "m" + std::to_string(m), at, value, wide);
+  }
+
 private:
   int next_ = 0;
 };
@@ -77,7 +88,6 @@ std::string load_element(const Unit& u, Format f, const std::string& place);
 std::string store_element(const Unit& u, Format f, const std::string& place, const std::string& value);
 std::string load_vector(const Unit& u, Format f, const std::string& pointer);
 std::string store_vector(const Unit& u, Format f, const std::string& pointer, const std::string& value);
-const char* narrow_formats();  // functions tang_from_X, tang_to_X over tang_u1, tang_f1 and fabsf; part of every prelude
 bool has_vector_access(const Unit& u, Format f); // whether the two above exist for it
 
 // The element that a ref names, as an affine offset (its gathered part left out).

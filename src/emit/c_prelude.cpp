@@ -3,6 +3,7 @@
 // everywhere, subnormal results included. In f64 kernels these four are the C library's.
 #include "tang/base/error.hpp"
 #include "tang/emit/c.hpp"
+#include "tang/emit/shared_text.hpp"
 
 namespace tang::emit {
 
@@ -11,25 +12,22 @@ const char* const head = R"(#include <stdint.h>
 #include <string.h>
 #include <math.h>
 #define TANG static inline __attribute__((always_inline, unused))
-TANG int64_t tang_lesser(int64_t a, int64_t b) { return a < b ? a : b; }
-TANG int64_t tang_greater(int64_t a, int64_t b) { return a > b ? a : b; }
-TANG int64_t tang_floor_div(int64_t a, int64_t b) { return a / b - (a % b != 0 && a < 0); }
-TANG int64_t tang_div(int64_t a, int64_t b) { return b > 0 ? tang_floor_div(a, b) : 0; }
-TANG int64_t tang_mod(int64_t a, int64_t b) { return b > 0 ? a - tang_floor_div(a, b) * b : 0; }
-TANG int64_t tang_shl(int64_t a, int64_t n) { return n < 0 || n > 63 ? 0 : (int64_t)((uint64_t)a << n); }
-TANG int64_t tang_shr(int64_t a, int64_t n) { return n < 0 || n > 63 ? (a < 0 ? -1 : 0) : a >> n; }
-TANG int64_t tang_shru(int64_t a, int64_t n) { return n < 0 || n > 63 ? 0 : (int64_t)((uint64_t)a >> n); }
 TANG float tang_max1(float a, float b) { return b != b ? b : a < b ? b : a; }
 TANG float tang_min1(float a, float b) { return b != b ? b : b < a ? b : a; }
-TANG int64_t tang_trunc(double r) {
-  return r != r ? 0 : r >= 0x1p63 ? INT64_MAX : r <= -0x1p63 ? INT64_MIN : (int64_t)r;
-}
 TANG uint32_t tang_u1(float x) { uint32_t u; memcpy(&u, &x, 4); return u; }
 TANG float tang_f1(uint32_t u) { float x; memcpy(&x, &u, 4); return x; }
 TANG float tang_sqrt1(float x) { return __builtin_sqrtf(x); }
 TANG float tang_fma1(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 #define tang_sel1(m, a, b) ((m) ? (a) : (b))
 #define tang_seli1(m, a, b) ((m) ? (a) : (b))
+#define tang_selu1(m, a, b) ((m) ? (a) : (b))
+#define tang_both1(a, b) ((a) & (b))
+#define tang_int1(u) ((int32_t)(u))
+#define tang_unsigned1(i) ((uint32_t)(i))
+#define tang_real_of_u1(u) ((float)(u))
+#define tang_shift1(x) ((x) + 0x1.8p23f)
+#define tang_shifted1(t) ((t) - 0x1.8p23f)
+#define tang_count1(t) ((int32_t)(tang_u1(t) - 0x4b400000u))
 #define tang_real1(i) ((float)(i))
 #define tang_whole1(x) ((int32_t)(x))
 #define tang_splat1(x) (x)
@@ -44,77 +42,7 @@ TANG float tang_lower1(float a, float b) { return a < b ? a : b; }
 // f64 values.
 TANG uint64_t tang_du(double x) { uint64_t u; memcpy(&u, &x, 8); return u; }
 #define tang_dsel1(m, a, b) ((m) ? (a) : (b))
-TANG double tang_dmax1(double a, double b) { return b != b ? b : a < b ? b : a; }
-TANG double tang_dmin1(double a, double b) { return b != b ? b : b < a ? b : a; }
-TANG double tang_dratio1(double a, double b) { return b == 0 ? 0 : a / b; }
-TANG double tang_dsqrt1(double x) { return __builtin_sqrt(x); }
-TANG double tang_dfma1(double a, double b, double c) { return __builtin_fma(a, b, c); }
-TANG double tang_dfloor1(double x) { return __builtin_floor(x); }
-TANG double tang_dexp21(double x) { return exp2(x); }
-TANG double tang_dlog21(double x) { return log2(x); }
-TANG double tang_dsin1(double x) { return sin(x); }
-TANG double tang_datan21(double y, double x) { return atan2(y, x); }
-// The nearest f32 with a sticky last bit: a second rounding to a narrower format is then exact.
-TANG float tang_odd(double d) {
-  float f = (float)d;
-  if ((double)f == d || d != d || f - f != 0) return f;
-  uint32_t u = tang_u1(f);
-  if (fabs((double)f) > fabs(d)) u -= 1;
-  return tang_f1(u | 1);
-}
 )";
-const char* const narrow = R"(
-// Narrow formats, one element.
-TANG float tang_from_f16(uint16_t h) {
-  const uint32_t m = h & 0x7fffu, s = (uint32_t)(h & 0x8000u) << 16;
-  const float f = tang_f1(m << 13) * 0x1p112f;
-  return tang_f1((m >= 0x7c00u ? 0x7f800000u | (m & 0x3ffu) << 13 : tang_u1(f)) | s);
-}
-TANG uint16_t tang_to_f16(float x) {
-  const uint32_t u = tang_u1(x), s = (u >> 16) & 0x8000u, a = u & 0x7fffffffu;
-  const uint32_t small = tang_u1(tang_f1(a) + 0.5f) - 0x3f000000u;
-  const uint32_t normal = (a + 0xc8000fffu + ((a >> 13) & 1u)) >> 13;
-  const uint32_t r = a < 0x38800000u ? small : a > 0x7f800000u ? 0x7e00u : a >= 0x477ff000u ? 0x7c00u : normal;
-  return (uint16_t)(r | s);
-}
-TANG float tang_from_bf16(uint16_t h) { return tang_f1((uint32_t)h << 16); }
-TANG uint16_t tang_to_bf16(float x) {
-  const uint32_t u = tang_u1(x);
-  return (uint16_t)((u & 0x7fffffffu) > 0x7f800000u ? (u >> 16) | 0x40u : (u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
-}
-TANG float tang_from_tf32(float x) { return x; }
-TANG float tang_to_tf32(float x) {
-  const uint32_t u = tang_u1(x);
-  return (u & 0x7f800000u) == 0x7f800000u ? x : tang_f1((u + 0xfffu + ((u >> 13) & 1u)) & ~0x1fffu);
-}
-TANG float tang_from_e5m2(uint8_t b) { return tang_from_f16((uint16_t)(b << 8)); }
-TANG float tang_from_e4m3(uint8_t b) {
-  const uint32_t m = b & 0x7fu, s = (uint32_t)(b & 0x80u) << 24;
-  return tang_f1((m == 0x7fu ? 0x7fc00000u : tang_u1(tang_f1(m << 20) * 0x1p120f)) | s);
-}
-// Rounds |x| to `mantissa` bits with the least exponent `least`, ties to even; the caller handles overflow.
-TANG float tang_grid(float x, int mantissa, int least) {
-  int e = (int)(tang_u1(x) >> 23 & 255) - 127;
-  if (e < least) e = least;
-  const float q = tang_f1((uint32_t)(e - mantissa + 23 + 127) << 23) * 1.5f;
-  return (x + q) - q;
-}
-TANG uint8_t tang_to_e5m2(float x) {
-  const uint8_t s = (uint8_t)(tang_u1(x) >> 24 & 0x80);
-  const float a = fabsf(x);
-  if (a != a) return s | 0x7f;
-  const float g = a >= 65536 ? INFINITY : tang_grid(a, 2, -14);
-  return s | (g > 57344 ? 0x7c : (uint8_t)(tang_to_f16(g) >> 8));
-}
-TANG uint8_t tang_to_e4m3(float x) {
-  const uint8_t s = (uint8_t)(tang_u1(x) >> 24 & 0x80);
-  const float a = fabsf(x);
-  const float g = a < 1024 ? tang_grid(a, 3, -6) : INFINITY;
-  if (!(g <= 448)) return s | 0x7f;
-  return s | (uint8_t)(tang_u1(g * 0x1p-120f) >> 20);
-}
-)";
-
 // Lanes: @W lanes of f32, @H lanes of f64.
 const char* const vectors = R"(
 enum { W = @W, H = @H };
@@ -127,6 +55,12 @@ typedef float Fm __attribute__((vector_size(@W * 4), aligned(4), may_alias));
 typedef double Dm __attribute__((vector_size(@H * 8), aligned(8), may_alias));
 typedef uint16_t Hv __attribute__((vector_size(@W * 2)));
 typedef uint16_t Hm __attribute__((vector_size(@W * 2), aligned(2), may_alias));
+#define tang_bothW(a, b) ((a) & (b))
+#define tang_intW(u) ((I)(u))
+#define tang_unsignedW(i) ((U)(i))
+#define tang_shiftW(x) ((x) + 0x1.8p23f)
+#define tang_shiftedW(t) ((t) - 0x1.8p23f)
+#define tang_countW(t) ((I)((U)(t) - 0x4b400000u))
 #define tang_uW(x) ((U)(x))
 #define tang_fW(x) ((F)(x))
 #define tang_realW(i) __builtin_convertvector(i, F)
@@ -272,11 +206,11 @@ TANG void tang_store_f16(uint16_t* p, F x) {
   *(Hm*)p = __builtin_convertvector((U)r | s, Hv);
 }
 @SHUFFLES
-#define tang_scale1(p, t, n) tang_scale_by_parts1(p, t)
+#define tang_scale1(p, t, n) tang_scale_by_parts1(p, tang_count1(t))
 #if @W == 16 && defined __AVX512F__
 #define tang_scaleW(p, t, n) __builtin_ia32_scalefps512_mask(p, n, p, -1, 4)
 #else
-#define tang_scaleW(p, t, n) tang_scale_by_partsW(p, t)
+#define tang_scaleW(p, t, n) tang_scale_by_partsW(p, tang_countW(t))
 #endif
 // Writes a whole aligned line past the caches.
 #if @W == 16 && defined __AVX512F__ && defined __clang__
@@ -291,128 +225,14 @@ TANG void tang_stream(float* p, F v) { *(Fm*)p = v; }
 #endif
 )";
 
-// $: the suffix of the width; F, I, U its types.
-const char* const functions = R"(
-TANG $F tang_ratio$($F a, $F b) { return tang_sel$(tang_equal$(b, tang_splat$(0.0f)), tang_splat$(0.0f), a / b); }
-TANG $F tang_abs$($F x) { return tang_f$(tang_u$(x) & 0x7fffffffu); }
-TANG $F tang_floor$($F x) {
-  const $M whole = tang_less$(tang_abs$(x), tang_splat$(0x1p23f));
-  const $F t = tang_real$(tang_whole$(tang_sel$(whole, x, tang_splat$(0.0f))));
-  const $F r = t - tang_sel$(tang_less$(x, t), tang_splat$(1.0f), tang_splat$(0.0f));
-  return tang_sel$(whole & tang_not$(tang_equal$(t, x)), r, x);
-}
-// p 2^n, rounded once; t is n + 0x1.8p23 and |n| <= 150.
-TANG $F tang_scale_by_parts$($F p, $F t) {
-  const $I n = ($I)(tang_u$(t) - 0x4b400000u), half = n >> 1;
-  return p * tang_f$(($U)(half + 127) << 23) * tang_f$(($U)(n - half + 127) << 23);
-}
-TANG $F tang_exp2$($F x) {
-  const $F c = tang_lower$(tang_splat$(128.0f), tang_upper$(tang_splat$(-150.0f), x));  // NaN stays
-  const $F t = c + 0x1.8p23f, n = t - 0x1.8p23f, r = c - n;
-  $F p = tang_splat$(0x1.44175ep-13f);
-  p = tang_fma$(p, r, tang_splat$(0x1.5ef5d0p-10f));
-  p = tang_fma$(p, r, tang_splat$(0x1.3b2a54p-7f));
-  p = tang_fma$(p, r, tang_splat$(0x1.c6af9cp-5f));
-  p = tang_fma$(p, r, tang_splat$(0x1.ebfbe0p-3f));
-  p = tang_fma$(p, r, tang_splat$(0x1.62e430p-1f));
-  p = tang_fma$(p, r, tang_splat$(1.0f));
-  return tang_scale$(p, t, n);
-}
-TANG $F tang_log2$($F x) {
-  const $M tiny = tang_less$(x, tang_splat$(0x1p-126f));
-  const $U u = tang_u$(tang_sel$(tiny, x * 0x1p23f, x)) - 0x3f3504f3u;
-  const $F f = tang_f$((u & 0x7fffffu) + 0x3f3504f3u) - 1.0f;
-  const $F e = tang_real$(($I)u >> 23) - tang_sel$(tiny, tang_splat$(23.0f), tang_splat$(0.0f));
-  $F p = tang_splat$(0x1.82fa3ap-4f);
-  p = tang_fma$(p, f, tang_splat$(-0x1.517e40p-3f));
-  p = tang_fma$(p, f, tang_splat$(0x1.5e1a2ap-3f));
-  p = tang_fma$(p, f, tang_splat$(-0x1.6fe35ep-3f));
-  p = tang_fma$(p, f, tang_splat$(0x1.a476bep-3f));
-  p = tang_fma$(p, f, tang_splat$(-0x1.ec654ap-3f));
-  p = tang_fma$(p, f, tang_splat$(0x1.277c44p-2f));
-  p = tang_fma$(p, f, tang_splat$(-0x1.7154c6p-2f));
-  p = tang_fma$(p, f, tang_splat$(0x1.ec7094p-2f));
-  p = tang_fma$(p, f, tang_splat$(-0x1.715476p-1f));
-  const $F h = f * 0x1.715476p+0f;
-  const $F l = tang_fma$(f, tang_splat$(0x1.715476p+0f), -h) + f * 0x1.4ae0c0p-26f;
-  const $F s = e + h, err = h - (s - e);
-  $F r = s + (err + tang_fma$(f * f, p, l));
-  r = tang_sel$(tang_equal$(x, tang_splat$(0.0f)), tang_splat$(-__builtin_inff()), r);
-  r = tang_sel$(tang_equal$(x, tang_splat$(__builtin_inff())), x, r);
-  return tang_sel$(tang_less$(tang_splat$(-1.0f) , tang_sel$(tang_less$(x, tang_splat$(0.0f)), tang_splat$(-2.0f), x)), r, tang_splat$(__builtin_nanf("")));
-}
-TANG $F tang_sin_near$($F x) {
-  const $F t = tang_fma$(x, tang_splat$(0x1.45f306p-2f), tang_splat$(0x1.8p23f)), k = t - 0x1.8p23f;
-  $F r = tang_fma$(k, tang_splat$(-0x1.921fb6p+1f), x);
-  r = tang_fma$(k, tang_splat$(0x1.777a5cp-24f), r);
-  r = tang_fma$(k, tang_splat$(0x1.ee59dap-49f), r);
-  const $F z = r * r;
-  $F p = tang_splat$(-0x1.dfe85ep-26f);
-  p = tang_fma$(p, z, tang_splat$(0x1.747576p-19f));
-  p = tang_fma$(p, z, tang_splat$(-0x1.a02e42p-13f));
-  p = tang_fma$(p, z, tang_splat$(0x1.11114ap-7f));
-  p = tang_fma$(p, z, tang_splat$(-0x1.555556p-3f));
-  const $F s = tang_fma$(r * z, p, r);
-  return tang_sel$(tang_less$(tang_abs$(x), tang_splat$(0x1p-12f)), x, tang_f$(tang_u$(s) ^ (tang_u$(t) << 31)));
-}
-TANG $F tang_atan2$($F y, $F x) {
-  const $F ax = tang_abs$(x), ay = tang_abs$(y), inf = tang_splat$(__builtin_inff());
-  const $M steep = tang_less$(ax, ay);
-  const $F top = tang_sel$(steep, ay, ax), low = tang_sel$(steep, ax, ay);
-  $F t = tang_sel$(tang_equal$(top, tang_splat$(0.0f)), top, low / top);
-  t = tang_sel$(tang_equal$(low, inf), tang_splat$(1.0f), t);
-  const $F z = t * t;
-  $F p = tang_splat$(0x1.bbab1ep-10f);
-  p = tang_fma$(p, z, tang_splat$(-0x1.4b1c42p-7f));
-  p = tang_fma$(p, z, tang_splat$(0x1.ce2572p-6f));
-  p = tang_fma$(p, z, tang_splat$(-0x1.a1f138p-5f));
-  p = tang_fma$(p, z, tang_splat$(0x1.256f7cp-4f));
-  p = tang_fma$(p, z, tang_splat$(-0x1.6ff086p-4f));
-  p = tang_fma$(p, z, tang_splat$(0x1.c6a61cp-4f));
-  p = tang_fma$(p, z, tang_splat$(-0x1.2490b8p-3f));
-  p = tang_fma$(p, z, tang_splat$(0x1.9999bep-3f));
-  p = tang_fma$(p, z, tang_splat$(-0x1.555556p-2f));
-  $F a = tang_fma$(t * z, p, t);
-  a = tang_sel$(steep, (0x1.921fb6p+0f - a) + -0x1.777a5cp-25f, a);
-  a = tang_sel$(tang_iless$(($I)tang_u$(x), tang_ints$(0)), (0x1.921fb6p+1f - a) + -0x1.777a5cp-24f, a);
-  a = tang_f$(tang_u$(a) | (tang_u$(y) & 0x80000000u));
-  return tang_sel$(tang_equal$(x, x) & tang_equal$(y, y), a, x + y);
-}
-)";
 const char* const sines = R"(
-// |x| > 2^15: the fraction of x / pi from the bits of 1 / pi that matter.
-static __attribute__((noinline, unused)) float tang_sin_far(float x) {
-  static const uint32_t bits[] = {0x517cc1b7, 0x27220a94, 0xfe13abe8, 0xfa9a6ee0, 0x6db14acc, 0x9e21c820, 0xff28b1d5};
-  const uint32_t u = tang_u1(x), e = u >> 23 & 255;
-  if (e == 255) return x - x;
-  const uint64_t m = (u & 0x7fffff) | 0x800000;
-  const int shift = (int)e - 150;  // x = m 2^shift; drop the bits whose product is a multiple of 2
-  const int from = shift > 1 ? shift - 1 : 0, word = from >> 5, off = from & 31;
-  uint32_t w[3];
-  for (int i = 0; i < 3; ++i)
-    w[i] = off ? bits[word + i] << off | bits[word + i + 1] >> (32 - off) : bits[word + i];
-  // m 2^shift / pi modulo 2, with 64 bits of fraction: the window begins `from` bits below the point of 1 / pi.
-  const int lift = shift - from;  // 1, or shift itself when it is small or negative
-  unsigned __int128 p = (unsigned __int128)m * (((uint64_t)w[0] << 32) | w[1]) + ((m * w[2]) >> 32);
-  // p is x / pi * 2^(64 - lift)
-  unsigned __int128 q = lift >= 0 ? p << lift : p >> -lift;
-  const uint64_t fraction = (uint64_t)q, odd = (uint64_t)(q >> 64) & 1;
-  const uint64_t up = fraction >> 63;  // nearest multiple
-  const int64_t near = (int64_t)fraction;
-  const double r = (double)near * 0x1p-64 * 3.14159265358979323846;
-  const double z = r * r;
-  const double s = r * (1 + z * (-0x1.5555555555555p-3 + z * (0x1.1111111111111p-7 + z * (-0x1.a01a01a01a01ap-13 +
-                   z * (0x1.71de3a556c734p-19 + z * (-0x1.ae64567f544e4p-26 + z * 0x1.6124613a86d09p-33))))));
-  return (float)(((odd ^ up) != 0) != ((u >> 31) != 0) ? -s : s);
-}
-TANG float tang_sin1(float x) { return tang_abs1(x) <= 32768.0f ? tang_sin_near1(x) : tang_sin_far(x); }
 TANG F tang_sinW(F x) {
   F r = tang_sin_nearW(x);
   int far = 0;
   for (int l = 0; l < W; ++l) far |= !(tang_abs1(x[l]) <= 32768.0f);
   if (__builtin_expect(far, 0))
     for (int l = 0; l < W; ++l)
-      if (!(tang_abs1(x[l]) <= 32768.0f)) r[l] = tang_sin_far(x[l]);
+      if (!(tang_abs1(x[l]) <= 32768.0f)) r[l] = tang_sin_far1(x[l]);
   return r;
 }
 )";
@@ -463,20 +283,25 @@ std::string shuffles(int lanes) {
   return out + "}\n";
 }
 
-std::string functions_of(const char* f, const char* i, const char* u, const char* m, const char* suffix) {
-  std::string s = replaced(replaced(replaced(replaced(functions, "$F", f), "$I", i), "$U", u), "$M", m);
-  return replaced(s, "$", suffix);
+Spelling spelling(const char* f, const char* i, const char* u, const char* m, const char* suffix) {
+  return {{{"F", f}, {"I", i}, {"U", u}, {"M", m}, {"D", "double"}, {"R", "double"}, {"Z", "int64_t"}, {"N", "uint64_t"},
+           {"TO_Z", "(int64_t)"}, {"TO_N", "(uint64_t)"}, {"TO_U", ""}, {"ZBITS", "64"}, {"ZMAX", "INT64_MAX"}, {"ZMIN", "INT64_MIN"}, {"ZTOP", "0x1p63"},
+           {"INF", "__builtin_inff()"}, {"NAN_", "__builtin_nanf(\"\")"}, {"D_SQRT", "__builtin_sqrt"}, {"D_FMA", "__builtin_fma"}},
+          suffix};
 }
 } // namespace
 
-const char* narrow_formats() { return narrow; }
 std::string c_prelude(const COptions& o) {
   check(o.lanes == 4 || o.lanes == 8 || o.lanes == 16, "lanes of the C target are 4, 8 or 16");
   std::string v =
       replaced(replaced(vectors, "@W", std::to_string(o.lanes)), "@H", std::to_string(o.lanes / 2));
   v = replaced(v, "@SHUFFLES", shuffles(o.lanes));
-  return head + std::string(narrow) + v + functions_of("float", "int32_t", "uint32_t", "int", "1") +
-         functions_of("F", "I", "U", "M", "W") + sines;
+  const Spelling one = spelling("float", "int32_t", "uint32_t", "int", "1"), lanes = spelling("F", "I", "U", "M", "W");
+  Spelling far = one;
+  far.words["TANG"] = "static __attribute__((noinline, unused))";
+  auto all = [](const Spelling& x) { return spelled(simple_text, x) + spelled(elementary_text, x); };
+  return head + spelled(integer_text, one) + spelled(wide_text, one) + spelled(narrow_text, one) + v + all(one) +
+         all(lanes) + spelled(far_sine_text, far) + sines;
 }
 
 } // namespace tang::emit

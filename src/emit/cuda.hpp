@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tang/kernel/kernel.hpp"
+#include "tang/emit/dialect.hpp"
 
 namespace tang::emit {
 
@@ -14,6 +14,7 @@ namespace tang::emit {
 // threads, along x; more than 2^31 - 1 workgroups take turns. Tiles lie in dynamic shared memory:
 // cuda_shared_bytes of it.
 std::string cuda(const kernel::Kernel& k);
+const GpuDialect& cuda_dialect();
 std::string cuda_prelude();
 // One translation unit: the prelude, then every kernel once (kernels of one name must be equal).
 std::string cuda_unit(const std::vector<const kernel::Kernel*>& kernels);

@@ -101,9 +101,26 @@ Result<Kernel> shared_among_lanes(const Kernel& k, const target::Target& t) {
     return Refusal{"its tiles take " + std::to_string(bytes) + " bytes of a workgroup's " + std::to_string(t.fast_memory)};
   return out;
 }
+// What a target has not: a reason, or nothing.
+std::optional<std::string> lacking(const Kernel& k, const target::Target& t) {
+  int64_t globals = 0;
+  if (k.compute == Format::f64 && !t.f64) return "target " + t.name + " has no arithmetic in f64";
+  for (auto& m : k.memories) {
+    if (m.format == Format::f64 && !t.f64) return "target " + t.name + " has no f64, and " + m.name + " holds it";
+    if (m.home != Home::global) continue;
+    ++globals;
+    if (mul_saturated(m.size(), expr::row(m.format).bits) / 8 > t.binding_bytes)
+      return m.name + " takes more than the " + std::to_string(t.binding_bytes) + " bytes that a kernel of target " + t.name + " can name at once";
+  }
+  if (globals > t.storage_bindings)
+    return "it names " + std::to_string(globals) + " memories, target " + t.name + " binds " + std::to_string(t.storage_bindings);
+  return {};
+}
+
 }  // namespace
 
 Result<Kernel> try_legalize(const Kernel& k, const target::Target& t) {
+  if (auto why = lacking(k, t)) return Refusal{*why};
   if (t.workgroup_limit > 1) return shared_among_lanes(k, t);
   if (k.lanes > 1) return Refusal{"target " + t.name + " runs one lane a workgroup, the kernel is for " + std::to_string(k.lanes)};
   Kernel out = expand_pipelines(k);

@@ -65,7 +65,7 @@ int64_t bytes(const Buffer& b) {
 
 // Largest first, each in the tightest gap between those that live at the same time.
 void Planner::place_arena() {
-  auto rounded = [](int64_t n) { return ceil_div(n, 64) * 64; };
+  auto rounded = [&](int64_t n) { return ceil_div(n, s_.alignment) * s_.alignment; };
   std::vector<Buffer*> todo, placed;
   for (Buffer& b : p_.buffers)
     if (!b.output && !b.overwrites) todo.push_back(&b);

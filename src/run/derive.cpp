@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <chrono>
 
 #include "tang/emit/c.hpp"
@@ -18,8 +19,10 @@ Derivation derive(const ir::Graph& g, const Options& o) {
     graph = std::move(best.graph);
     d.trace = std::move(best.trace);
   }
-  d.plan = plan::make_plan(rewrite::expose_support(graph), o.schedule);
-  d.kernels = lower::lower(d.plan, o.schedule, o.target);
+  schedule::Schedule schedule = o.schedule;
+  schedule.alignment = std::max(schedule.alignment, o.target.alignment);
+  d.plan = plan::make_plan(rewrite::expose_support(graph), schedule);
+  d.kernels = lower::lower(d.plan, schedule, o.target);
   std::map<std::string, std::string> known; // canonical text -> name
   for (auto& l : d.kernels.kernels) {
     l.kernel = kernel::legalize(l.kernel, o.target);

@@ -1,7 +1,6 @@
 #include "tang/run/program.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 #include "tang/emit/c.hpp"
 
@@ -14,6 +13,12 @@ int64_t volume(const std::vector<ir::Extent>& shape) {
   int64_t n = 1;
   for (auto& e : shape) n *= e.value();
   return n;
+}
+
+size_t plan_bytes(const plan::Buffer& b) {
+  int64_t n = bytes_of(b.format);
+  for (int64_t e : b.shape) n *= e;
+  return size_t(n);
 }
 
 size_t distance(const std::string& a, const std::string& b) { // edits from one name to the other
@@ -30,26 +35,34 @@ size_t distance(const std::string& a, const std::string& b) { // edits from one 
   }
   return row[b.size()];
 }
+
+device::Unit c_unit_of(const Derivation& d, const Options& o) {
+  device::Unit u;
+  u.source = source(d, o);
+  for (auto& l : d.kernels.kernels)
+    u.entries.push_back({l.kernel.name, "", kernel::workgroups(l.kernel), 1, emit::scratch_bytes(l.kernel),
+                         int(l.arguments.size())});
+  return u;
+}
 } // namespace
+
+Backend on_cpu(std::shared_ptr<device::Compiler> compiler, std::shared_ptr<device::Cpu> cpu) {
+  return {std::make_shared<device::CpuDevice>(std::move(compiler), std::move(cpu)), c_unit_of};
+}
 
 Program::Program(const ir::Graph& g, std::shared_ptr<device::Compiler> compiler,
                  std::shared_ptr<device::Cpu> cpu, Options o)
-    : options_(std::move(o)), derivation_(derive(g, options_)), cpu_(std::move(cpu)) {
-  library_ = compiler->compile(source(derivation_, options_));
-  int64_t most = 0;
-  for (auto& l : derivation_.kernels.kernels) {
-    auto f = library_->function<device::KernelFunction>(l.kernel.name);
-    check(f, "the compiled library lacks " + l.kernel.name);
-    functions_.push_back(f);
-    workgroups_.push_back(kernel::workgroups(l.kernel));
-    scratch_.push_back(emit::scratch_bytes(l.kernel));
-    most = std::max(most, scratch_.back());
-  }
-  cpu_->reserve(most);
-  arena_ = std::make_unique<device::Buffer>(
-      cpu_->allocate(size_t(std::max<int64_t>(64, derivation_.plan.arena_bytes)), options_.guards));
+    : Program(g, on_cpu(std::move(compiler), std::move(cpu)), std::move(o)) {}
+
+size_t Program::Named::bytes() const { return size_t(elements * bytes_of(format)); }
+
+Program::Program(const ir::Graph& g, Backend backend, Options o)
+    : options_(std::move(o)), backend_(std::move(backend)), derivation_(derive(g, options_)) {
+  device::Device& device = *backend_.device;
+  code_ = device.compile(backend_.print(derivation_, options_));
+  arena_ = device.allocate(size_t(std::max<int64_t>(64, derivation_.plan.arena_bytes)), options_.guards);
   for (int64_t bytes : derivation_.kernels.temporaries)
-    temporaries_.push_back(std::make_unique<device::Buffer>(cpu_->allocate(size_t(bytes), options_.guards)));
+    temporaries_.push_back(device.allocate(size_t(bytes), options_.guards));
   const ir::Graph& graph = *derivation_.plan.graph;
   for (ir::NodeId id = 0; id < graph.nodes.size(); ++id)
     if (auto* in = graph[id].input()) named_[graph[id].name] = {{id, 0}, in->format, volume(in->shape)};
@@ -68,17 +81,12 @@ const Program::Named& Program::named(const std::string& name) const {
               nearest.empty() ? "it has none at all" : "did you mean '" + nearest + "'?");
 }
 
-int64_t Program::elements(const std::string& name) const { return named(name).elements; }
-
-ir::Format Program::format(const std::string& name) const { return named(name).format; }
-
 void Program::bind(const std::string& name, Memory memory) {
   const Named& n = named(name);
-  const size_t need = size_t(n.elements * bytes_of(n.format));
-  if (memory->size() < need)
+  if (memory->size() < n.bytes())
     throw Error({}, "'" + name + "' is bound to " + std::to_string(memory->size()) + " bytes",
-                {{"it needs " + std::to_string(need) + ": " + std::to_string(n.elements) + " values of " +
-                      ir::row(n.format).name,
+                {{"it needs " + std::to_string(n.bytes()) + ": " + std::to_string(n.elements) +
+                      " values of " + ir::row(n.format).name,
                   {}}},
                 "bind a larger buffer");
   bound_[n.port] = std::move(memory);
@@ -89,55 +97,79 @@ Memory Program::memory(const std::string& name) {
   const Named& n = named(name);
   Memory& m = bound_[n.port];
   if (!m) {
-    m = std::make_shared<device::Buffer>(
-        cpu_->allocate(size_t(n.elements * bytes_of(n.format)), options_.guards));
+    m = backend_.device->allocate(n.bytes(), options_.guards);
     prepared_ = false;
   }
   return m;
 }
 
-void* Program::port(ir::Port p) {
+void Program::write(const std::string& name, const void* bytes) {
+  memory(name)->write(0, bytes, named(name).bytes());
+}
+
+void Program::read(const std::string& name, void* bytes) {
+  memory(name)->read(bytes, 0, named(name).bytes());
+}
+
+std::optional<device::Slice> Program::port(ir::Port p) {
   if (!prepared_) prepare();
-  if (auto it = bound_.find(p); it != bound_.end()) return it->second->data();
+  if (auto it = bound_.find(p); it != bound_.end())
+    return device::Slice{it->second, 0, it->second->size()};
   const plan::Buffer* b = derivation_.plan.buffer(p);
-  if (!b) return nullptr;
+  if (!b) return {};
   if (b->overwrites) return port({*b->overwrites, 0});
-  return b->offset >= 0 ? arena_->as<char>() + b->offset : nullptr;
+  if (b->offset < 0) return {};
+  return device::Slice{arena_, size_t(b->offset), plan_bytes(*b)};
 }
 
 void Program::prepare() {
   const plan::Plan& p = derivation_.plan;
-  const ir::Graph& g = *p.graph;
   for (auto& [name, n] : named_) memory(name);
   // Outputs and inputs that no name binds: a buffer that is an output under another name shares its memory.
   for (auto& b : p.buffers)
-    if (b.offset < 0 && !b.overwrites && !bound_.count(b.of)) {
-      int64_t n = 1;
-      for (int64_t e : b.shape) n *= e;
-      bound_[b.of] =
-          std::make_shared<device::Buffer>(cpu_->allocate(size_t(n * bytes_of(b.format)), options_.guards));
-    }
+    if (b.offset < 0 && !b.overwrites && !bound_.count(b.of))
+      bound_[b.of] = backend_.device->allocate(plan_bytes(b), options_.guards);
   prepared_ = true;
-  arguments_.clear();
-  for (auto& l : derivation_.kernels.kernels) {
-    arguments_.emplace_back();
+  launches_.clear();
+  for (size_t k = 0; k < derivation_.kernels.kernels.size(); ++k) {
+    const lower::Lowered& l = derivation_.kernels.kernels[k];
+    std::vector<device::Slice> arguments;
     for (auto& a : l.arguments) {
-      void* at = std::holds_alternative<int>(a.what) ? temporaries_[size_t(std::get<int>(a.what))]->data()
-                                                     : port(std::get<ir::Port>(a.what));
-      check(at, "a kernel argument without memory in " + l.label);
-      arguments_.back().push_back(at);
+      const int* temporary = std::get_if<int>(&a.what);
+      const auto at =
+          temporary ? std::optional(device::Slice{temporaries_[size_t(*temporary)], 0,
+                                                  temporaries_[size_t(*temporary)]->size()})
+                    : port(std::get<ir::Port>(a.what));
+      check(at.has_value(), "a kernel argument without memory in " + l.label);
+      arguments.push_back(*at);
     }
+    launches_.push_back(code_->bind(k, arguments));
   }
   carries_.clear();
-  for (auto& o : g.outputs) {
+  for (auto& o : p.graph->outputs) {
     const Named& n = named_.at(o.name);
-    void *from = port(o.port), *to = port(n.port);
-    if (from && to && from != to) carries_.push_back({from, to, size_t(n.elements * bytes_of(n.format))});
+    auto from = port(o.port), to = port(n.port);
+    if (!from || !to || *from == *to) continue;
+    from->bytes = to->bytes = n.bytes();
+    carries_.push_back({*to, *from});
   }
 }
 
-void Program::launch(size_t k) {
-  if (workgroups_[k]) cpu_->launch(functions_[k], arguments_[k].data(), workgroups_[k], scratch_[k]);
+void Program::poison_scratch() {
+  arena_->poison();
+  for (auto& t : temporaries_) t->poison();
+}
+
+std::vector<std::string> Program::trespass() const {
+  std::vector<std::string> out;
+  auto guard = [&](const std::string& what, const device::Region& r) {
+    if (auto at = r.trespass()) out.push_back(what + ": byte " + std::to_string(*at));
+  };
+  guard("arena", *arena_);
+  for (size_t t = 0; t < temporaries_.size(); ++t)
+    guard("operand copy " + std::to_string(t), *temporaries_[t]);
+  for (auto& [p, m] : bound_) guard(derivation_.plan.graph->label(p), *m);
+  return out;
 }
 
 void Program::range(size_t first, size_t last, int depth, const Hook& before, const Hook& after) {
@@ -147,15 +179,15 @@ void Program::range(size_t first, size_t last, int depth, const Hook& before, co
       if (size_t(l.first) == k && l.depth == depth) loop = &l;
     if (before) before(k);
     if (!loop || !loop->count) {
-      launch(k++);
+      launches_[k++]->run();
       if (after) after(k - 1);
       continue;
     }
     const size_t end = k + size_t(loop->count), steps = loop->live.size();
     for (size_t n = 0; n < steps; ++n) {
-      const size_t t = loop->reverse ? steps - 1 - n : n;
-      if (!loop->live[t]) continue;
-      *temporaries_[size_t(loop->time)]->as<int64_t>() = int64_t(t);
+      const int64_t t = int64_t(loop->reverse ? steps - 1 - n : n);
+      if (!loop->live[size_t(t)]) continue;
+      temporaries_[size_t(loop->time)]->write(0, &t, sizeof t);
       range(k, end, depth + 1, {}, {});
     }
     if (after) after(end - 1);
@@ -163,20 +195,18 @@ void Program::range(size_t first, size_t last, int depth, const Hook& before, co
   }
 }
 
-void Program::run() { run({}, {}); }
-
 void Program::run(const Hook& before, const Hook& after) {
   if (!prepared_) prepare();
   if (derivation_.kernels.loops.empty() && !before && !after)
-    for (size_t k = 0; k < functions_.size(); ++k) launch(k);
+    for (auto& l : launches_) l->run();
   else
-    range(0, functions_.size(), 0, before, after);
-  for (auto& c : carries_) std::memcpy(c.to, c.from, c.bytes);
+    range(0, launches_.size(), 0, before, after);
+  for (auto& c : carries_) backend_.device->copy(c.to, c.from);
 }
 
 void Program::run_kernel(size_t k) {
   if (!prepared_) prepare();
-  launch(k);
+  launches_[k]->run();
 }
 
 } // namespace tang::run

@@ -4,7 +4,6 @@
 #include <map>
 #include <memory>
 
-#include "tang/device/compiler.hpp"
 #include "tang/device/cpu.hpp"
 #include "tang/lower/lower.hpp"
 #include "tang/rewrite/driver.hpp"
@@ -34,26 +33,41 @@ Derivation derive(const ir::Graph& g, const Options& o);
 // The kernels' source as one unit of the C target.
 std::string source(const Derivation& d, const Options& o);
 
+// A device, and how kernels are written for it.
+struct Backend {
+  std::shared_ptr<device::Device> device;
+  std::function<device::Unit(const Derivation&, const Options&)> print;
+};
+
+Backend on_cpu(std::shared_ptr<device::Compiler> compiler, std::shared_ptr<device::Cpu> cpu);
+
 // Memory that several programs may share: weights, caches.
-using Memory = std::shared_ptr<device::Buffer>;
+using Memory = std::shared_ptr<device::Region>;
 
 class Program {
 public:
   Program(const ir::Graph& g, std::shared_ptr<device::Compiler> compiler, std::shared_ptr<device::Cpu> cpu,
           Options o = {});
+  // The target of the options is the backend's.
+  Program(const ir::Graph& g, Backend backend, Options o);
 
   // Inputs, params, states and outputs by name. Unbound ones get zeroed memory of their own at the first run.
   // Throws Error: a name that is not there (with the nearest one), or a size that does not fit.
   void bind(const std::string& name, Memory memory);
   Memory memory(const std::string& name);
 
-  template <class T> T* data(const std::string& name) { return memory(name)->as<T>(); }
+  template <class T> T* data(const std::string& name) { return memory(name)->as<T>(); } // on the host's device
 
-  int64_t elements(const std::string& name) const;
-  ir::Format format(const std::string& name) const;
+  void write(const std::string& name, const void* bytes); // all of it, in its format
+  void read(const std::string& name, void* bytes);
+
+  int64_t elements(const std::string& name) const { return named(name).elements; }
+
+  ir::Format format(const std::string& name) const { return named(name).format; }
 
   // Runs every kernel; a state's new value is in its memory afterwards.
-  void run();
+  void run() { run({}, {}); }
+
   // The same, with a call before and after each kernel (verification, timing).
   using Hook = std::function<void(size_t kernel)>;
   void run(const Hook& before, const Hook& after);
@@ -62,44 +76,44 @@ public:
 
   const Derivation& derivation() const { return derivation_; }
 
-  void* argument(size_t kernel, size_t k) const { return arguments_[kernel][k]; }
+  device::Device& device() { return *backend_.device; }
 
-  // The memory of a stored port; nullptr for one that is not stored.
-  void* port(ir::Port p);
+  // Where a stored port lies; nothing for one that is not stored.
+  std::optional<device::Slice> port(ir::Port p);
 
-  device::Buffer& arena() { return *arena_; }
+  device::Region& arena() { return *arena_; }
 
-  const std::vector<std::unique_ptr<device::Buffer>>& temporaries() const { return temporaries_; }
+  const std::vector<Memory>& temporaries() const { return temporaries_; }
+
+  void poison_scratch();                     // the arena and the temporaries
+  std::vector<std::string> trespass() const; // guard bands that were written
 
 private:
   struct Named {
     ir::Port port;
     ir::Format format;
     int64_t elements;
+
+    size_t bytes() const;
+  };
+
+  struct Carry {
+    device::Slice to, from;
   };
 
   void prepare();
-  void launch(size_t kernel);
   void range(size_t first, size_t last, int depth, const Hook& before, const Hook& after);
   const Named& named(const std::string& name) const;
 
   Options options_;
+  Backend backend_;
   Derivation derivation_;
-  std::shared_ptr<device::Cpu> cpu_;
-  std::shared_ptr<device::Library> library_;
-  std::vector<device::KernelFunction> functions_;
-  std::vector<int64_t> workgroups_, scratch_;
+  std::shared_ptr<device::Code> code_;
   std::map<std::string, Named> named_;
   std::map<ir::Port, Memory> bound_;
-  std::unique_ptr<device::Buffer> arena_;
-  std::vector<std::unique_ptr<device::Buffer>> temporaries_;
-  std::vector<std::vector<void*>> arguments_; // of each kernel
-
-  struct Carry {
-    void *from, *to;
-    size_t bytes;
-  };
-
+  Memory arena_;
+  std::vector<Memory> temporaries_;
+  std::vector<std::unique_ptr<device::Launch>> launches_; // of each kernel
   std::vector<Carry> carries_; // new values of states that could not be written in place
   bool prepared_ = false;
 };

@@ -22,6 +22,26 @@ Target c_target_of_host(int threads) {
   return c_target(lanes, threads);
 }
 
+// Groups of 32 lanes share out a contraction; no machine's subgroup is assumed. An eighth of the shared memory stays
+// free for the partial results of shared folds.
+Target gpu_target(const std::string& name, const Facts& f) {
+  Target t;
+  t.name = name;
+  t.values = f.values;
+  t.lanes = 32;
+  t.vector_registers = 32;
+  t.workgroup_limit = f.workgroup >= 256 ? 256 : f.workgroup >= 128 ? 128 : 64;
+  t.fast_memory = t.near_memory = f.shared_bytes / 8 * 7;
+  t.workers = f.workers;
+  t.storage_bindings = f.bindings;
+  t.binding_bytes = f.binding_bytes;
+  t.alignment = f.alignment;
+  t.f64 = f.f64;
+  t.index64 = f.index64;
+  t.aliases = f.aliases;
+  return t;
+}
+
 // 227 KiB of shared memory a workgroup; some of it stays free for the partial results of shared folds.
 Target cuda_target() {
   Target t;

@@ -93,29 +93,23 @@ std::vector<char> packed(const ir::Node& n, const ir::Input& in, const eval::Inp
 } // namespace
 
 void feed(run::Program& p, const ir::Graph& g, const eval::Inputs& inputs) {
-  for (auto& n : g.nodes) {
-    auto* in = n.input();
-    if (!in) continue;
-    auto it = inputs.find(n.name);
-    if (it == inputs.end())
-      throw Error(n.where, "input '" + n.name + "' has no data", {}, "bind an array to it");
-    void* to = p.memory(n.name)->data();
-    if (it->second.type == expr::Type::real)
-      run::write(to, in->format, it->second.r);
-    else
-      run::write(to, in->format, it->second.i);
-  }
+  for (auto& n : g.nodes)
+    if (auto* in = n.input()) p.write(n.name, packed(n, *in, inputs).data());
 }
 
 Array read(run::Program& p, Port port, ir::Format f, const ir::Graph& g) {
-  return from_memory(p.port(port), f, eval::bound(g.shape(port)), g.type(port));
+  const auto shape = eval::bound(g.shape(port));
+  std::vector<char> held(size_t(eval::volume(shape) * run::bytes_of(f)));
+  const device::Slice at = p.port(port).value();
+  at.region->read(held.data(), at.offset, held.size());
+  return from_memory(held.data(), f, shape, g.type(port));
 }
 
-Report verify(const Subject& p, const ir::Graph& written, const eval::Inputs& given, double budget,
+Report verify(run::Program& p, const ir::Graph& written, const eval::Inputs& given, double budget,
               int threads) {
-  const plan::Plan& plan = p.derivation.plan;
+  const plan::Plan& plan = p.derivation().plan;
   const ir::Graph& g = *plan.graph;
-  const auto& kernels = p.derivation.kernels.kernels;
+  const auto& kernels = p.derivation().kernels.kernels;
   eval::Inputs inputs = given; // as the device sees them: rounded to their formats
   for (auto& n : written.nodes)
     if (auto* in = n.input(); in && inputs.count(n.name))
@@ -128,9 +122,13 @@ Report verify(const Subject& p, const ir::Graph& written, const eval::Inputs& gi
   auto bytes_of = [](const plan::Buffer& b) {
     return size_t(eval::volume(b.shape) * run::bytes_of(b.format));
   };
+  auto poison = [&](const plan::Buffer& b) {
+    const device::Slice at = p.port(b.of).value();
+    at.region->fill(at.offset, 0xff, bytes_of(b));
+  };
   p.poison_scratch();
   for (auto& b : plan.buffers)
-    if (!b.overwrites) p.poison(b.of, bytes_of(b));
+    if (!b.overwrites) poison(b);
 
   Report report;
   eval::Options options;
@@ -144,7 +142,7 @@ Report verify(const Subject& p, const ir::Graph& written, const eval::Inputs& gi
         if (kernels[k].step == begun) return;
         begun = kernels[k].step;
         for (auto& b : plan.buffers)
-          if (b.first == begun && !b.overwrites) p.poison(b.of, bytes_of(b));
+          if (b.first == begun && !b.overwrites) poison(b);
       },
       [&](size_t k) {
         if (!finished(k)) return;
@@ -155,7 +153,8 @@ Report verify(const Subject& p, const ir::Graph& written, const eval::Inputs& gi
           c.schedule = kernels[k].schedule;
           c.kernel = k;
           std::vector<char> held(bytes_of(b));
-          p.read_port(b.of, held.data(), held.size());
+          const device::Slice at = p.port(b.of).value();
+          at.region->read(held.data(), at.offset, held.size());
           const Array got = from_memory(held.data(), b.format, b.shape, g.type(b.of));
           const Array want = oracle.port(b.of);
           compare(c, got, want, budget, b.format);
@@ -173,64 +172,13 @@ Report verify(const Subject& p, const ir::Graph& written, const eval::Inputs& gi
     const ir::Port port = o.port;
     const auto shape = eval::bound(written.shape(port));
     std::vector<char> held(size_t(eval::volume(shape) * run::bytes_of(p.format(o.name))));
-    p.read(o.name, held.data(), held.size());
+    p.read(o.name, held.data());
     const Array got = from_memory(held.data(), p.format(o.name), shape, written.type(port));
     compare(c, got, naive.port(port), budget, p.format(o.name));
     report.outputs.push_back(c);
   }
   report.trespass = p.trespass();
   return report;
-}
-
-Report verify(run::Program& p, const ir::Graph& written, const eval::Inputs& inputs, double budget,
-              int threads) {
-  auto trespass = [&] {
-    std::vector<std::string> out;
-    auto guard = [&](const std::string& what, const device::Buffer& b) {
-      if (auto at = b.trespass()) out.push_back(what + ": byte " + std::to_string(*at));
-    };
-    guard("arena", p.arena());
-    for (size_t t = 0; t < p.temporaries().size(); ++t)
-      guard("operand copy " + std::to_string(t), *p.temporaries()[t]);
-    for (auto& n : written.nodes)
-      if (n.input()) guard(n.name, *p.memory(n.name));
-    for (auto& o : written.outputs) guard(o.name, *p.memory(o.name));
-    return out;
-  };
-  const Subject s{
-      p.derivation(),
-      [&](const std::string& name) { return p.format(name); },
-      [&](const std::string& name, const void* from) {
-        std::memcpy(p.memory(name)->data(), from, size_t(p.elements(name) * run::bytes_of(p.format(name))));
-      },
-      [&](const std::string& name, void* to, size_t bytes) {
-        std::memcpy(to, p.memory(name)->data(), bytes);
-      },
-      [&](Port port, void* to, size_t bytes) { std::memcpy(to, p.port(port), bytes); },
-      [&](Port port, size_t bytes) { std::memset(p.port(port), 0xff, bytes); },
-      [&] {
-        p.arena().poison();
-        for (auto& t : p.temporaries()) t->poison();
-      },
-      [&](const run::Program::Hook& before, const run::Program::Hook& after) { p.run(before, after); },
-      trespass};
-  return verify(s, written, inputs, budget, threads);
-}
-
-Report verify(run::CudaProgram& p, const ir::Graph& written, const eval::Inputs& inputs, double budget,
-              int threads) {
-  device::Cuda& gpu = p.gpu();
-  const Subject s{
-      p.derivation(),
-      [&](const std::string& name) { return p.format(name); },
-      [&](const std::string& name, const void* from) { p.write(name, from); },
-      [&](const std::string& name, void* to, size_t) { p.read(name, to); },
-      [&](Port port, void* to, size_t bytes) { gpu.read(to, p.port(port).value(), bytes); },
-      [&](Port port, size_t bytes) { gpu.fill(p.port(port).value(), 0xff, bytes); },
-      [&] { p.poison_scratch(); },
-      [&](const run::Program::Hook& before, const run::Program::Hook& after) { p.run(before, after); },
-      [&] { return p.trespass(); }};
-  return verify(s, written, inputs, budget, threads);
 }
 
 } // namespace tang::verify

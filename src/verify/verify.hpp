@@ -2,7 +2,6 @@
 // provenance.
 #pragma once
 #include "tang/eval/oracle.hpp"
-#include "tang/run/cuda.hpp"
 #include "tang/run/program.hpp"
 
 namespace tang::verify {
@@ -29,25 +28,8 @@ struct Report {
   double worst() const; // largest error of the outputs
 };
 
-// What is verified: a program on some device, seen through its bytes.
-struct Subject {
-  const run::Derivation& derivation;
-  std::function<ir::Format(const std::string& name)> format;
-  std::function<void(const std::string& name, const void* bytes)> write;
-  std::function<void(const std::string& name, void* to, size_t bytes)> read;
-  std::function<void(ir::Port, void* to, size_t bytes)> read_port;
-  std::function<void(ir::Port, size_t bytes)> poison;
-  std::function<void()> poison_scratch;
-  std::function<void(const run::Program::Hook& before, const run::Program::Hook& after)> run;
-  std::function<std::vector<std::string>()> trespass;
-};
-
 // Binds `inputs` by name, poisons what the program writes, runs it kernel by kernel. `written`: the graph as
 // the user wrote it. `budget`: the largest error allowed. States are read as given and overwritten.
-Report verify(const Subject& p, const ir::Graph& written, const eval::Inputs& inputs, double budget,
-              int threads = 1);
-Report verify(run::CudaProgram& p, const ir::Graph& written, const eval::Inputs& inputs, double budget,
-              int threads = 1);
 Report verify(run::Program& p, const ir::Graph& written, const eval::Inputs& inputs, double budget,
               int threads = 1);
 void feed(run::Program& p, const ir::Graph& g,

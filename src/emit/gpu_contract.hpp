@@ -1,10 +1,8 @@
-// A contraction in CUDA: what it shares with the rest of the printer.
+// A contraction for a workgroup of many lanes.
 #pragma once
 #include "tang/emit/c_kernel.hpp"
 
 namespace tang::emit {
-
+void print_gpu_contract(Unit& u, const GpuDialect& d, const kernel::Contract& c);
 int64_t points(const std::vector<TileAxis>& axes);
-void print_cuda_contract(Unit& u, const kernel::Contract& c);
-
 } // namespace tang::emit

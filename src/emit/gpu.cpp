@@ -1,0 +1,277 @@
+// The printer that every GPU dialect shares: statements dealt to the lanes of a workgroup.
+#include <algorithm>
+
+#include "tang/base/error.hpp"
+#include "tang/base/match.hpp"
+#include "tang/base/number.hpp"
+#include "tang/emit/c_body.hpp"
+#include "tang/emit/gpu_contract.hpp"
+#include "tang/kernel/distribute.hpp"
+
+namespace tang::emit {
+
+namespace {
+constexpr int64_t tile_unit = 16;
+
+class Printer {
+public:
+  Printer(const kernel::Kernel& k, const GpuDialect& dialect) : u(k, options_, dialect), d(dialect), k_(k) {}
+
+  std::string run();
+
+private:
+  void block(const kernel::Block& b) {
+    for (auto& s : b) statement(s);
+  }
+
+  void statement(const kernel::Stmt& s) {
+    std::visit(
+        Match{[&](const kernel::Apply& x) { apply(x); }, [&](const kernel::Fold& x) { fold(x); },
+              [&](const kernel::Contract& x) { print_gpu_contract(u, d, x); },
+              [&](const kernel::Barrier&) { u.line(d.barrier); },
+              [&](const kernel::Let& x) { let(x); },
+              [&](const kernel::Loop& x) {
+                const std::string v = name(x.var), end = u.fresh("end");
+                u.line(d.constant(d.integer, end, text(x.end)));
+                u.open(d.loop(d.integer, v, text(x.begin), v + " < " + end, number(x.step)));
+                block(x.body);
+                u.close();
+              },
+              [&](const kernel::If& x) {
+                std::string all;
+                for (auto& a : x.all) all += (all.empty() ? "" : " && ") + text(a) + " >= 0";
+                u.open("if (" + (all.empty() ? d.yes : all) + ")");
+                block(x.then);
+                u.close();
+              },
+              [](const kernel::Pipeline&) { bug(__FILE__, __LINE__, "a pipeline that was not expanded"); }},
+        s.node);
+  }
+
+  void let(const kernel::Let& l) {
+    using kernel::Let;
+    std::string e;
+    if (l.kind == Let::load) {
+      check(pure(l.ref) || l.ref.checked, "a loaded integer's address is affine");
+      for (size_t x = 0; l.ref.checked && x < l.ref.index.size(); ++x)
+        e += (x ? " && " : "") + d.inside(text(l.ref.index[x].affine), u.memory(l.ref.memory).shape[x]);
+      const std::string value = u.load(l.ref.memory, text(offset(u, l.ref)));
+      e = e.empty() ? value : d.pick(e, value, d.zero(Type::index, u.wide));
+      for (auto& line : d.uniform(name(l.var), e)) u.line(line);
+      return;
+    } else if (l.kind == Let::floor_div) {
+      e = "tang_floor_div(" + text(l.operands[0]) + ", " + number(l.divisor) + ")";
+    } else {
+      e = text(l.operands[0]);
+      for (size_t i = 1; i < l.operands.size(); ++i)
+        e = (l.kind == Let::min ? "tang_lesser(" : "tang_greater(") + e + ", " + text(l.operands[i]) + ")";
+    }
+    u.line(d.constant(d.integer, name(l.var), e));
+  }
+
+  // Opens the loop over a lane's flat points and names their axes.
+  void deal(const std::vector<TileAxis>& axes) {
+    const int64_t all = points(axes);
+    const std::string type = all < INT32_MAX / 2 ? d.counter : d.integer, p = u.fresh("p");
+    u.open(d.loop(type, p, d.cast(type, "lane"), p + " < " + number(all), number(k_.lanes)));
+    int64_t below = all;
+    for (size_t a = 0; a < axes.size(); ++a) {
+      below /= std::max<int64_t>(1, axes[a].extent);
+      std::string x = below > 1 ? p + " / " + number(below) : p;
+      if (a) x = "(" + x + ") % " + number(axes[a].extent);
+      u.line(d.constant(d.integer, name(axes[a].var), x));
+    }
+  }
+
+  // Any of `partial` when there are some, and all of `bounds`; empty: no test.
+  std::string live(const kernel::Body& b, const kernel::Bounds& all,
+                   const std::vector<kernel::Bounds>& partial) {
+    std::string any, out = all.empty() ? "" : conjunction(u, b, all);
+    for (auto& p : partial) any += (any.empty() ? "" : " || ") + ("(" + conjunction(u, b, p) + ")");
+    if (any.empty()) return out;
+    return out.empty() ? any : out + " && (" + any + ")";
+  }
+
+  void apply(const kernel::Apply& a) {
+    deal(a.axes);
+    std::vector<Id> roots = a.body.values;
+    if (a.body.when) roots.push_back(*a.body.when);
+    BodyText t(u, &a.body, roots, {}, -1);
+    auto store = [&](size_t c, const std::string& value) {
+      print_store(u, a.dst[c], value, (*u.k.pool)[a.body.values[c]].type, false, -1, "", false, false,
+                  gathered_offset(u, a.body, a.dst[c]));
+    };
+    bool fills = false;
+    for (auto& f : a.fill) fills |= f.has_value();
+    auto fill = [&] {
+      if (!fills) return;
+      u.open("else");
+      for (size_t c = 0; c < a.dst.size(); ++c)
+        if (c < a.fill.size() && a.fill[c]) store(c, d.literal(*a.fill[c], u.wide));
+      u.close();
+    };
+    const std::string test = live(a.body, a.bounds, a.partial);
+    if (!test.empty())
+      u.open("if (" + test + ")");
+    else
+      u.open("");
+    t.declare(0, "", a.body.when ? BodyText::condition : BodyText::both);
+    if (a.body.when) {
+      u.open("if (" + t.value(*a.body.when, false) + ")");
+      t.declare(0, "", BodyText::rest);
+    }
+    for (size_t c = 0; c < a.dst.size(); ++c) // every value before any store: a destination may be an operand
+      u.line(d.constant(d.type((*u.k.pool)[a.body.values[c]].type, u.wide), "v" + std::to_string(c),
+                        t.value(a.body.values[c], false)));
+    for (size_t c = 0; c < a.dst.size(); ++c) store(c, "v" + std::to_string(c));
+    if (a.body.when) u.close(), fill();
+    u.close();
+    if (!test.empty()) fill();
+    u.close();
+  }
+
+  void fold(const kernel::Fold& f) {
+    const size_t n = f.combine.size();
+    std::vector<std::string> acc, lift;
+    auto type = [&](size_t c) { return d.type(f.identity[c].type, u.wide); };
+    deal(f.kept);
+    const std::string test = live(f.body, f.bounds, {});
+    if (!test.empty()) u.open("if (" + test + ")");
+    for (size_t c = 0; c < n; ++c) {
+      acc.push_back("a" + std::to_string(c));
+      check(!f.accumulate || pure(f.dst[c]), "a fold that accumulates onto a gathered place");
+      u.line(d.variable(type(c), acc[c],
+                        f.accumulate ? u.load(f.dst[c].memory, text(offset(u, f.dst[c])))
+                                     : d.literal(f.identity[c], u.wide)));
+    }
+    for (auto& a : f.folded) {
+      const std::string v = name(a.var);
+      u.open(d.loop(d.integer, v, "0", v + " < " + number(a.extent), "1"));
+    }
+    const std::string term = live(f.body, f.limits, f.partial);
+    if (!term.empty()) u.open("if (" + term + ")");
+    std::vector<Id> roots = f.body.values;
+    if (f.body.when) roots.push_back(*f.body.when);
+    BodyText t(u, &f.body, roots, {}, -1);
+    t.declare(0, "", f.body.when ? BodyText::condition : BodyText::both);
+    if (f.body.when) {
+      u.open("if (" + t.value(*f.body.when, false) + ")");
+      t.declare(0, "", BodyText::rest);
+    }
+    BodyText join(u, nullptr, f.combine, {}, -1);
+    for (size_t c = 0; c < n; ++c) {
+      lift.push_back("l" + std::to_string(c));
+      u.line(d.constant(type(c), lift[c], t.value(f.body.values[c], false)));
+      join.name_var(int64_t(2 * c), acc[c], false);
+      join.name_var(int64_t(2 * c + 1), lift[c], false);
+    }
+    join.declare(0);
+    for (size_t c = 0; c < n; ++c)
+      u.line(d.constant(type(c), "n" + std::to_string(c), join.value(f.combine[c], false)));
+    for (size_t c = 0; c < n; ++c) u.line(acc[c] + " = n" + std::to_string(c) + ";");
+    if (f.body.when) u.close();
+    if (!term.empty()) u.close();
+    for (size_t a = 0; a < f.folded.size(); ++a) u.close();
+    for (size_t c = 0; c < n; ++c)
+      print_store(u, f.dst[c], acc[c], f.identity[c].type, false, -1, "", false, false,
+                  gathered_offset(u, f.body, f.dst[c]));
+    if (!test.empty()) u.close();
+    u.close();
+  }
+
+  const COptions options_;
+  Unit u;
+  const GpuDialect& d;
+  const kernel::Kernel& k_;
+};
+
+std::string Printer::run() {
+  check(k_.lanes > 1 && k_.lanes % k_.subgroup == 0, "a GPU prints kernels for many lanes");
+  const int64_t all = kernel::workgroups(k_);
+  const bool turns = all > d.most_groups, padded = !turns && all > d.row_of_groups;
+  u.indent = 1;
+  u.line(d.constant(d.counter, "lane", d.cast(d.counter, d.lane)));
+  if (turns)
+    u.open(d.loop(d.integer, "wg", d.cast(d.integer, d.group), "wg < " + number(all), d.cast(d.integer, d.launched)));
+  else
+    u.line(d.constant(d.integer, "wg", d.cast(d.integer, d.group)));
+  if (padded) u.open("if (wg < " + number(all) + ")");
+  std::string left = "wg";
+  for (size_t g = k_.grid.size(); g-- > 0;) {
+    auto& x = k_.grid[g];
+    const std::string blocks = number(ceil_div(x.extent, x.step));
+    u.line(d.constant(d.integer, name(x.var),
+                      (g ? left + " % " + blocks : left) + (x.step == 1 ? "" : " * " + number(x.step))));
+    left = "(" + left + " / " + blocks + ")";
+  }
+  block(k_.body);
+  if (padded) u.close();
+  if (turns) u.line(d.barrier), u.close();
+  return d.above(k_) + d.head(k_) + " {\n" + d.tiles(k_) + u.out + "}\n";
+}
+} // namespace
+
+std::string GpuDialect::above(const kernel::Kernel&) const { return ""; }
+
+std::string GpuDialect::arguments(const kernel::Kernel& k, const std::string& space) const {
+  std::string out;
+  for (size_t m = 0; m < k.memories.size(); ++m) {
+    const Memory& x = k.memories[m];
+    if (x.home != kernel::Home::global) continue;
+    out += (out.empty() ? "" : ", ") + space + (x.access == kernel::Access::read ? "const " : "") +
+           element_type(x.format) + "* const m" + std::to_string(m);
+  }
+  return out;
+}
+
+std::string GpuDialect::tile_pointers(const kernel::Kernel& k, const std::string& space) const {
+  std::string out;
+  int64_t at = 0;
+  for (size_t m = 0; m < k.memories.size(); ++m) {
+    const Memory& x = k.memories[m];
+    if (x.home == kernel::Home::global) continue;
+    const std::string type = space + element_type(x.format);
+    out += "  " + type + "* const m" + std::to_string(m) + " = (" + type + "*)(shared + " + number(at) + ");\n";
+    at += ceil_div(x.size() * expr::row(x.format).bits / 8, tile_unit) * tile_unit;
+  }
+  return out;
+}
+
+std::string GpuDialect::loop(const std::string& type, const std::string& v, const std::string& begin,
+                             const std::string& condition, const std::string& step) const {
+  return "for (" + type + " " + v + " = " + begin + "; " + condition + "; " + v + " += " + step + ")";
+}
+
+std::string GpuDialect::array(const std::string& type, const std::string& name, int64_t n, int64_t m) const {
+  return type + " " + name + "[" + number(n) + "]" + (m ? "[" + number(m) + "]" : "") + ";";
+}
+
+std::vector<std::string> GpuDialect::uniform(const std::string& name, const std::string& value) const {
+  return {constant(integer, name, value)};
+}
+
+int64_t shared_bytes(const kernel::Kernel& k) { return kernel::tile_bytes(k, tile_unit); }
+
+int64_t launched_groups(const kernel::Kernel& k, const GpuDialect& d) {
+  return std::min(kernel::workgroups(k), d.most_groups);
+}
+
+std::string gpu(const kernel::Kernel& k, const GpuDialect& d) { return Printer(k, d).run(); }
+
+std::string gpu_unit(const std::vector<const kernel::Kernel*>& kernels, const GpuDialect& d) {
+  std::string out = d.prelude();
+  std::vector<std::pair<std::string, std::string>> known;
+  for (auto* k : kernels) {
+    const std::string text = gpu(*k, d);
+    const auto it = std::find_if(known.begin(), known.end(), [&](auto& x) { return x.first == k->name; });
+    if (it != known.end()) {
+      check(it->second == text, "two kernels named " + k->name);
+      continue;
+    }
+    known.emplace_back(k->name, text);
+    out += "\n" + text;
+  }
+  return out;
+}
+
+} // namespace tang::emit

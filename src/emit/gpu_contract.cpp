@@ -1,0 +1,116 @@
+// Contract on a GPU: blocks are dealt to subgroups, each lane holds some columns of a block in registers.
+#include "tang/emit/gpu_contract.hpp"
+
+#include <algorithm>
+
+#include "tang/base/error.hpp"
+#include "tang/base/number.hpp"
+
+namespace tang::emit {
+
+int64_t points(const std::vector<TileAxis>& axes) {
+  int64_t n = 1;
+  for (auto& a : axes) n *= a.extent;
+  return n;
+}
+
+// Rows and columns that do not exist repeat the last one that does, and are not stored.
+void print_gpu_contract(Unit& u, const GpuDialect& d, const kernel::Contract& c) {
+  check(pure(c.dst) && pure(c.a) && pure(c.b) && !c.m.empty() && !c.n.empty() && !c.k.empty(),
+        "a contraction is over affine operands and some axes");
+  const Memory &ma = u.memory(c.a.memory), &mb = u.memory(c.b.memory);
+  const TileAxis mi = c.m.back(), ni = c.n.back();
+  const int64_t W = u.k.subgroup, R = std::min<int64_t>(std::max(1, c.rows), mi.extent),
+                V = std::min<int64_t>(std::max(1, c.vectors), ceil_div(ni.extent, W));
+  check(R == std::max(1, c.rows) || mi.extent < c.rows, "rows of a block");
+  const Affine oa = offset(u, c.a), ob = offset(u, c.b), od = offset(u, c.dst);
+  const std::string real = d.type(Type::real, u.wide), w = number(W);
+  auto rounds = [&](const char* v, int64_t n) {
+    if (!d.unroll.empty()) u.line(d.unroll);
+    u.open(d.loop(d.counter, v, "0", std::string(v) + " < " + number(n), "1"));
+  };
+  u.open("");
+  auto extent = [&](const char* as, const std::vector<TileAxis>& axes, const std::optional<Affine>& end) {
+    const std::string n = number(points(axes));
+    u.line(d.constant(d.integer, as, end ? "tang_lesser(" + n + ", " + text(*end) + ")" : n));
+  };
+  extent("M", c.m, c.m_end), extent("N", c.n, c.n_end), extent("K", c.k, c.k_end);
+  auto blocks = [](const std::vector<TileAxis>& axes, int64_t size) {
+    return points(axes) / axes.back().extent * ceil_div(axes.back().extent, size);
+  };
+  const int64_t all = blocks(c.m, R) * blocks(c.n, V * W);
+  u.open(d.loop(d.counter, "block", "lane / " + w, "block < " + number(all), number(u.k.lanes / W)));
+  u.line(d.variable(d.counter, "left", "block"));
+  auto decode = [&](const std::vector<TileAxis>& axes, int64_t size) { // returns the flat coordinate
+    Affine flat;
+    int64_t below = 1;
+    for (size_t a = axes.size(); a-- > 0;) {
+      const bool inner = a + 1 == axes.size();
+      const int64_t count = inner ? ceil_div(axes[a].extent, size) : axes[a].extent;
+      u.line(d.constant(d.integer, name(axes[a].var),
+                        "left % " + number(count) + (inner ? " * " + number(size) : "")));
+      u.line("left = left / " + number(count) + ";");
+      flat = flat + kernel::variable(axes[a].var, below);
+      below *= axes[a].extent;
+    }
+    return flat;
+  };
+  const Affine fn = decode(c.n, V * W), fm = decode(c.m, R);
+  auto count = [&](const char* as, const std::string& left, const TileAxis& x) {
+    u.line(d.constant(d.counter, as, d.cast(d.counter, "tang_lesser(" + left + ", " + number(x.extent) + " - " + name(x.var) + ")")));
+  };
+  count("rows", "M - " + text(fm), mi), count("columns", "N - " + text(fn), ni);
+  u.line("if (rows <= 0 || columns <= 0) { continue; }");
+  auto index = [&](const Memory& m) { return m.size() < INT32_MAX ? d.counter : d.integer; };
+  u.line(d.array(index(ma), "ra", R)), u.line(d.array(index(mb), "cb", V)), u.line(d.array(real, "acc", R, V));
+  const std::string column = "lane % " + w + " + v * " + w;
+  rounds("r", R);
+  u.line("ra[r] = " + d.pick("r < rows", "r", "rows - 1") + " * " + number(coefficient(oa, mi.var)) + ";");
+  u.close();
+  rounds("v", V);
+  u.line(d.constant(d.counter, "x", column));
+  u.line("cb[v] = " + d.pick("x < columns", "x", "columns - 1") + " * " + number(coefficient(ob, ni.var)) + ";");
+  u.close();
+  rounds("r", R), rounds("v", V);
+  u.line("acc[r][v] = " + d.zero(Type::real, u.wide) + ";");
+  u.close(), u.close();
+  auto outside = [&](Affine a) {
+    for (auto& x : c.k) a = without(a, x.var);
+    return text(a);
+  };
+  std::string at_a = outside(oa), at_b = outside(ob), flat;
+  int64_t below = points(c.k);
+  for (auto& x : c.k) {
+    below /= x.extent;
+    const std::string v = name(x.var), here = flat.empty() ? v + " * " + number(below)
+                                                           : flat + " + " + v + " * " + number(below);
+    u.open(d.loop(d.integer, v, "0", v + " < " + number(x.extent) + " && " + here + " < K", "1"));
+    flat = here;
+    at_a += " + " + v + " * " + number(coefficient(oa, x.var));
+    at_b += " + " + v + " * " + number(coefficient(ob, x.var));
+  }
+  u.line(d.constant(index(ma), "ia", d.cast(index(ma), "(" + at_a + ")")));
+  u.line(d.constant(index(mb), "ib", d.cast(index(mb), "(" + at_b + ")")));
+  u.line(d.array(real, "b", V));
+  rounds("v", V);
+  u.line("b[v] = " + u.load(c.b.memory, "ib + cb[v]") + ";");
+  u.close();
+  rounds("r", R);
+  u.line(d.constant(real, "a", u.load(c.a.memory, "ia + ra[r]")));
+  rounds("v", V);
+  u.line(std::string("acc[r][v] = ") + (u.wide ? "tang_dfma1" : "tang_fma1") + "(a, b[v], acc[r][v]);");
+  u.close(), u.close();
+  for (size_t a = 0; a < c.k.size(); ++a) u.close();
+  rounds("r", R), rounds("v", V);
+  u.line(d.constant(d.counter, "x", column));
+  u.open("if (r < rows && x < columns)");
+  const std::string place = text(od) + " + r * " + number(coefficient(od, mi.var)) + " + x * " +
+                            number(coefficient(od, ni.var));
+  u.line(u.store(c.dst.memory, place,
+                 c.accumulate ? "(" + u.load(c.dst.memory, place) + " + acc[r][v])" : "acc[r][v]"));
+  u.close(), u.close(), u.close();
+  u.close();
+  u.close();
+}
+
+} // namespace tang::emit
