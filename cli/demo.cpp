@@ -2,6 +2,7 @@
 #include <cstdio>
 
 #include "tang/cli/programs.hpp"
+#include "tang/cli/reference.hpp"
 #include "tang/cli/report.hpp"
 #include "tang/emit/c.hpp"
 #include "tang/verify/verify.hpp"
@@ -48,7 +49,8 @@ std::vector<std::string> never_written(const plan::Plan& naive, const plan::Plan
   return out;
 }
 
-void program(const Naive& naive, size_t at, size_t of, const Common& c, Host& h, Results& results) {
+void program(const Naive& naive, size_t at, size_t of, const Common& c, Host& h,
+             const std::optional<Blas>& blas, Results& results) {
   FILE* say = c.json ? stderr : stdout;
   std::fprintf(say, "[%zu/%zu] %s  %s f32\n", at, of, naive.name.c_str(), naive.size.c_str());
   run::Options plain = h.options;
@@ -101,6 +103,12 @@ void program(const Naive& naive, size_t at, size_t of, const Common& c, Host& h,
   verify::feed(derived, naive.graph, inputs);
   row.time = measure([&] { derived.run(); }, 0.08);
   row.naive = measure([&] { written.run(); }, 0.08, 3);
+  if (blas) {
+    if (const auto library = reference(written, *blas, plain)) {
+      row.reference = library->seconds;
+      row.products = library->products;
+    }
+  }
   // Each kernel by itself, in place: what it reads is what the run left there.
   const auto& kernels = derived.derivation().kernels.kernels;
   for (size_t k = 0; k < kernels.size(); ++k) {
@@ -125,6 +133,14 @@ void program(const Naive& naive, size_t at, size_t of, const Common& c, Host& h,
   results.programs.push_back(std::move(row));
 }
 
+// How many times faster than the reference; nothing where there is none.
+std::string reference_text(const ProgramRow& p) {
+  if (p.reference <= 0) return "-";
+  char s[32];
+  std::snprintf(s, sizeof s, "%.1f*", p.reference / p.time.median);
+  return s;
+}
+
 void table(const Results& r) {
   std::printf("\n%-32s %-34s %11s %21s %8s %12s %9s %8s %8s  %s\n", "kernel", "schedule", "median",
               "[95% CI]", "x naive", "x reference", "GFLOP/s", "GB/s", "max err", "ok");
@@ -132,8 +148,8 @@ void table(const Results& r) {
     std::printf("%-32s %-34s %11s [%9s %9s] %8.1f %12s %9.1f %8.1f %8.0e  %s\n", p.name.c_str(),
                 (std::to_string(p.kernels) + " kernels").c_str(), time_text(p.time.median).c_str(),
                 time_text(p.time.low).c_str(), time_text(p.time.high).c_str(), p.naive.median / p.time.median,
-                "-", p.flops / p.time.median / 1e9, p.bytes / p.time.median / 1e9, p.error,
-                p.ok ? "ok" : "FAIL");
+                reference_text(p).c_str(), p.flops / p.time.median / 1e9, p.bytes / p.time.median / 1e9,
+                p.error, p.ok ? "ok" : "FAIL");
     for (auto& k : r.kernels) {
       if (k.program != p.name) continue;
       std::string name = "  " + k.kernel;
@@ -158,7 +174,9 @@ int demo(const Common& c, int64_t scale) {
   std::fprintf(say, "tang 0.1.0   %s   seed 1   cache %s\n\n", r.host.c_str(),
                h.cache.empty() ? "(none)" : h.cache.c_str());
   const std::vector<Naive> programs = demo_programs(scale);
-  for (size_t k = 0; k < programs.size(); ++k) program(programs[k], k + 1, programs.size(), c, h, r);
+  const auto blas = Blas::find(thread_count(c));
+  if (blas) r.reference = "the program as written, its matrix products by " + blas->name();
+  for (size_t k = 0; k < programs.size(); ++k) program(programs[k], k + 1, programs.size(), c, h, blas, r);
   r.seconds = device::Cpu::seconds() - start;
   size_t derived = 0;
   for (auto& p : r.programs) derived += p.kernels;
@@ -169,6 +187,9 @@ int demo(const Common& c, int64_t scale) {
     std::printf("%s\n", as_json(r).c_str());
   } else {
     table(r);
+    std::printf("%s\n",
+                blas ? ("* " + r.reference + ", the other kernels as written; - where it has none").c_str()
+                     : "x reference needs libopenblas, which was not found");
     std::printf(
         "\nsummary  %zu programs, %zu kernels derived, 0 hand-written, %d/%d results verified, %.1f s%s\n",
         r.programs.size(), derived, r.verified, r.verified + r.failed, r.seconds,

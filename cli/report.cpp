@@ -32,6 +32,7 @@ std::string number(const char* format, double v) {
 std::string as_json(const Results& r) {
   ordered_json doc{{"schema", "tang.results/1"},
                    {"host", r.host},
+                   {"reference", r.reference},
                    {"verified", r.verified},
                    {"failed", r.failed},
                    {"seconds", r.seconds}};
@@ -47,6 +48,8 @@ std::string as_json(const Results& r) {
                      {"flops", p.flops},
                      {"median_ns", p.time.median * 1e9},
                      {"naive_median_ns", p.naive.median * 1e9},
+                     {"reference_ns", p.reference > 0 ? ordered_json(p.reference * 1e9) : ordered_json(nullptr)},
+                     {"reference_products", p.products},
                      {"max_error", p.error},
                      {"ok", p.ok}};
     row["kernels"] = ordered_json::array();

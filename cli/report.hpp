@@ -21,12 +21,14 @@ struct ProgramRow {
   double naive_bytes = 0, bytes = 0, derive_seconds = 0;
   std::vector<std::string> never_written;
   Timing time, naive;
+  double reference = 0; // seconds of the program with a library's matrix products; 0: none
+  int products = 0;     // library calls in it
   double flops = 0, error = 0;
   bool ok = false;
 };
 
 struct Results {
-  std::string host;
+  std::string host, reference; // reference: what it is, empty without a library
   std::vector<ProgramRow> programs;
   std::vector<KernelRow> kernels;
   int verified = 0, failed = 0;
