@@ -9,7 +9,7 @@
 
 namespace tang::tests {
 
-inline std::filesystem::path source_root() { return std::filesystem::path(__FILE__).parent_path().parent_path().parent_path(); }
+inline std::filesystem::path source_root() { return TANG_SOURCE; }
 inline std::string slurp(const std::filesystem::path& p) {
   std::ifstream in(p, std::ios::binary);
   std::stringstream s;
