@@ -20,16 +20,19 @@ double extent(const std::vector<kernel::TileAxis>& axes) {
   return n;
 }
 
-// Finds the contractions of a kernel with the loops around them.
+// Finds the contractions of a kernel, and whether its other statements are vector code.
 struct Contractions {
   const kernel::Kernel& k;
   std::vector<const Contract*> all = {};
+  bool vectors = false;
 
   void walk(const Block& b) {
     for (auto& s : b)
       std::visit(Match{[&](const Contract& c) { all.push_back(&c); },
                        [&](const kernel::Loop& x) { walk(x.body); }, [&](const kernel::If& x) { walk(x.then); },
-                       [&](const kernel::Pipeline& x) { walk(x.operands), walk(x.body); }, [](const auto&) {}},
+                       [&](const kernel::Pipeline& x) { walk(x.operands), walk(x.body); },
+                       [&](const kernel::Apply& x) { vectors |= x.vector >= 0; },
+                       [&](const kernel::Fold& x) { vectors |= x.vector >= 0; }, [](const auto&) {}},
                  s.node);
   }
 };
@@ -86,7 +89,7 @@ Work work_of(const std::vector<const kernel::Kernel*>& kernels, const Machine& m
                                     columns * std::ceil(rows / c->rows));
       contraction(*k, *c, times, m, w);
     }
-    w.moved += std::max(0.0, moved);
+    w.moved += std::max(0.0, moved) * (found.vectors || !found.all.empty() ? 1 : m.lanes / 2.0); // scalar loads
   }
   return w;
 }
@@ -143,7 +146,7 @@ namespace {
 constexpr double moved_weight = 1.15;    // loads and stores of statements do not overlap with arithmetic
 constexpr double near_weight = 0.33;     // the second level feeds contractions mostly ahead of time
 constexpr double block_fmas = 165;       // vector multiply-adds that starting and ending a register block costs
-constexpr double workgroup_seconds = 7e-7; // of a workgroup's head: its first tiles are cold
+constexpr double workgroup_seconds = 7e-7; // of the head of a workgroup with contractions: its tiles are cold
 constexpr double kernel_seconds = 5e-6;  // of a further kernel: operands leave the near caches
 } // namespace
 
@@ -157,12 +160,13 @@ Time estimate(const Work& w, const Machine& m) {
   const double idle = w.workgroups ? waves * m.workers / double(w.workgroups) : 1;
   const double each = idle / m.workers, vector_fma = 2.0 * m.lanes * m.workers / m.fma.typical;
   t.terms = {{"contractions", idle * w.padded / m.fma.typical},
+             {"other arithmetic", w.padded > 0 ? 0 : idle * w.plain / (m.fma.typical / 2)},
              {"exponentials", idle * w.special / m.exp.typical},
              {"statements' bytes", moved_weight * idle * w.moved / near.read.typical},
              {"second level", near_weight * idle * w.near / middle.read.typical},
              {"beyond", 0.1 * idle * w.far / far.read.typical},
              {"register blocks", block_fmas * vector_fma * each * w.blocks},
-             {"workgroups", each * double(w.workgroups) * workgroup_seconds},
+             {"workgroups", each * double(w.workgroups) * (w.padded > 0 ? workgroup_seconds : m.workgroup)},
              {"launches", double(std::max<int64_t>(0, w.launches - 1)) * kernel_seconds +
                               double(w.launches) * (w.workgroups > 1 ? m.launch : m.call)}};
   for (auto& x : t.terms) t.seconds += x.seconds;
