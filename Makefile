@@ -2,7 +2,7 @@
 BUILD ?= build
 JOBS  ?= $(shell nproc)
 PREFIX ?= /usr/local
-CORE   = g++ cmake ninja-build nlohmann-json3-dev libcli11-dev libxxhash-dev ccache mold
+CORE   = g++ cmake ninja-build nlohmann-json3-dev libcli11-dev libxxhash-dev libsqlite3-dev ccache mold
 TESTS  = libgtest-dev clang
 PEERS  = libopenblas-dev libbenchmark-dev
 WEB    = emscripten  # 842 MB installed; only `make portable` asks for it

@@ -2,7 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
-#include "tang/cli/tool.hpp"
+#include "tang/cli/measured.hpp"
 
 using namespace tang;
 
@@ -44,9 +44,13 @@ int main(int argc, char** argv) {
   run->add_option("--tokens", tokens, "tokens to generate")->default_val(64);
   run->add_option("--seed", seed, "of random inputs and of sampling")->default_val(1);
   run->add_flag("--greedy", greedy, "always the most likely token");
+  std::string schedule;
+  bool locked = false;
+  run->add_option("--schedule", schedule, "a .tangsched file (default: the tuned schedule that the cache knows)");
+  run->add_flag("--locked", locked, "refuse a schedule that does not give the very kernels it was made with");
   run->callback([&] {
     act = [&] {
-      return model.empty() ? cli::run_file(c, file, seed)
+      return model.empty() ? cli::run_file(c, file, seed, schedule, locked)
                            : cli::run_model(c, model, tokenizer, prompt, tokens, greedy);
     };
   });
@@ -92,6 +96,42 @@ int main(int argc, char** argv) {
   bound->add_flag("--as-written", as_written, "the graph before it is rewritten");
   bound->add_option("--coq", coq, "folder for the certificates as Coq files");
   bound->callback([&] { act = [&] { return cli::bound_file(c, file, memory, in_words, as_written, coq); }; });
+
+  cli::TuneFlags tuning;
+  auto* tune = shared(app.add_subcommand("tune", "search for a faster schedule by measuring: a .tang file, demo, or one of its programs\n"
+                                           "  tang tune examples/attention.tang -o attention.tangsched"));
+  tune->add_option("program", file, "a .tang file, or a program of the demonstration")->required();
+  tune->add_option("-o,--output", tuning.out, "the schedule's file (of several programs: a folder)");
+  tune->add_option("--seconds", tuning.seconds, "longest search of a program")->default_val(30);
+  tune->add_option("--candidates", tuning.most, "candidates of a group that are timed")->default_val(8);
+  tune->add_option("--budget", tuning.budget, "largest error relative to the largest value")->default_val(1e-4);
+  tune->add_option("--seed", tuning.seed, "of the random inputs")->default_val(1);
+  tune->add_option("--report", tuning.report, "folder for pictures (SVG)");
+  tune->add_flag("--again", tuning.again, "although the cache knows the program");
+  tune->callback([&] { act = [&] { return cli::tune_program(c, file, tuning); }; });
+
+  std::string what, kernel;
+  auto* probe = shared(app.add_subcommand("probe", "this machine's constants: bandwidth by level, rates, launches\n  tang probe -o probe.json"));
+  probe->add_option("-o,--output", what, "a file (default: the screen)");
+  probe->callback([&] { act = [&] { return cli::probe(c, what); }; });
+
+  auto* why = shared(app.add_subcommand("why", "what binds a kernel, what its best schedule would give, what was refused\n  tang why examples/attention.tang"));
+  why->add_option("file", file, "a .tang file")->required();
+  why->add_option("kernel", kernel, "a part of its label (default: all)");
+  why->callback([&] { act = [&] { return cli::why(c, file, kernel); }; });
+
+  int64_t days = 365, most = 100000;
+  auto* cache = app.add_subcommand("cache", "what tuning keeps\n  tang cache ls");
+  cache->require_subcommand(1);
+  for (const char* verb : {"ls", "export", "import", "gc"}) {
+    auto* one = shared(cache->add_subcommand(verb, verb == std::string("ls") ? "rows" : verb == std::string("gc") ? "removes old rows" : "rows as text"));
+    if (verb == std::string("export") || verb == std::string("import")) one->add_option("file", file, "the text")->required();
+    if (verb == std::string("gc")) {
+      one->add_option("--days", days, "older rows go")->default_val(365);
+      one->add_option("--most", most, "beyond so many the oldest go")->default_val(100000);
+    }
+    one->callback([&, verb] { act = [&, verb] { return cli::cache(c, verb, file, days, most); }; });
+  }
 
   auto* devices = shared(app.add_subcommand("devices", "what was found to run on, with limits"));
   devices->callback([&] { act = [&] { return cli::devices(c); }; });

@@ -1,9 +1,5 @@
 #include "tang/cli/programs.hpp"
 
-#include <algorithm>
-#include <cmath>
-#include <random>
-
 #include "tang/models/attention.hpp"
 #include "tang/models/block.hpp"
 #include "tang/models/conv.hpp"
@@ -86,40 +82,6 @@ std::vector<Naive> demo_programs(int64_t scale) {
   out.push_back(top_2_experts(32 * scale));
   out.push_back(padded_conv_and_norm(32 * scale));
   out.push_back(gru_step());
-  return out;
-}
-
-eval::Inputs random_inputs(const Graph& g, uint64_t seed) {
-  std::mt19937_64 rng(seed);
-  // An index input selects rows of what it is a coordinate of: its values stay below the smallest such
-  // dimension.
-  std::map<NodeId, int64_t> below;
-  for (NodeId id = 0; id < g.nodes.size(); ++id)
-    if (auto* c = g[id].comp())
-      for (auto& a : c->args) {
-        const auto shape = g.shape(a.from);
-        for (size_t d = 0; d < a.view.size(); ++d)
-          for (auto& [r, k] : a.view[d].args) {
-            auto [it, fresh] = below.try_emplace(c->args[size_t(r)].from.node, shape[d].value());
-            if (!fresh) it->second = std::min(it->second, shape[d].value());
-          }
-      }
-  eval::Inputs out;
-  for (NodeId id = 0; id < g.nodes.size(); ++id) {
-    auto* in = g[id].input();
-    if (!in) continue;
-    eval::Array a(eval::bound(in->shape), type_of(in->format));
-    // Weights as they are initialised: a recurrence with larger ones is chaotic, and no f32 run could be
-    // compared.
-    int64_t widest = 1;
-    if (in->kind == Input::param)
-      for (int64_t e : a.shape) widest = std::max(widest, a.shape.size() > 1 ? e : 1);
-    const double scale = 1 / std::sqrt(double(widest));
-    for (double& v : a.r) v = rounded(scale * (double(rng() >> 11) * 0x1p-52 - 1), in->format);
-    const int64_t limit = a.type == Type::boolean ? 2 : below.count(id) ? std::max<int64_t>(1, below[id]) : 1;
-    for (int64_t& v : a.i) v = int64_t(rng() % uint64_t(limit));
-    out[g[id].name] = std::move(a);
-  }
   return out;
 }
 

@@ -1,6 +1,6 @@
 // The demonstration's programs: naive graphs, as a textbook writes them.
 #pragma once
-#include "tang/eval/oracle.hpp"
+#include "tang/verify/samples.hpp"
 
 namespace tang::cli {
 
@@ -11,7 +11,6 @@ struct Naive {
 };
 
 std::vector<Naive> demo_programs(int64_t scale);
-// Random values for every input: reals in [-1, 1), indices inside what they select.
-eval::Inputs random_inputs(const ir::Graph& g, uint64_t seed);
+using verify::random_inputs;
 
 } // namespace tang::cli

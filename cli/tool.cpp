@@ -32,12 +32,20 @@ int thread_count(const Common& c) {
   return c.threads > 0 ? c.threads : std::max(1, int(std::thread::hardware_concurrency()));
 }
 
-Host open_host(const Common& c) {
+std::string private_cache() {
+  std::string name = "/tmp/tang-cache-XXXXXX";
+  if (!mkdtemp(name.data())) throw Error({}, "no private folder for compiled kernels", {}, "name one: --cache FOLDER");
+  return name;
+}
+
+Host open_host(const Common& c) { return open_host_in(c, cache_folder(c)); }
+
+Host open_host_in(const Common& c, const std::string& cache) {
   Host h;
   h.options.target = target::c_target_of_host(thread_count(c));
   device::CompilerOptions o;
   o.search = device::split_path(variable("PATH").empty() ? "/usr/bin:/bin" : variable("PATH"));
-  o.cache = h.cache = cache_folder(c);
+  o.cache = h.cache = cache;
   if (!o.cache.empty()) { // parents of the private folder
     for (size_t k = 1; k < o.cache.size(); ++k)
       if (o.cache[k] == '/') mkdir(o.cache.substr(0, k).c_str(), 0755);

@@ -25,6 +25,8 @@ struct Host {
 // Opens the compiler and the thread pool; the kernel cache is skipped with a line on stderr when its folder
 // cannot be used.
 Host open_host(const Common& c);
+Host open_host_in(const Common& c, const std::string& cache); // with this folder of compiled kernels
+std::string private_cache();                                  // a new folder of our own, for this process
 int thread_count(const Common& c);
 std::string read_text(const std::string& path); // Error when it cannot be read
 void write_text(const std::string& path, const std::string& text);
@@ -43,7 +45,7 @@ Timing measure(const std::function<void()>& once, double budget_seconds, int lea
 
 int demo(const Common& c, int64_t scale);
 int explain(const Common& c, const std::string& file);
-int run_file(const Common& c, const std::string& file, uint64_t seed);
+int run_file(const Common& c, const std::string& file, uint64_t seed, const std::string& schedule, bool locked);
 int run_model(const Common& c, const std::string& model, const std::string& tokenizer,
               const std::string& prompt, int tokens, bool greedy);
 int verify_file(const Common& c, const std::string& file, uint64_t seed, double budget);

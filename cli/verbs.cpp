@@ -1,6 +1,7 @@
 // The small verbs: explain, run, verify, devices.
 #include <cstdio>
 
+#include "tang/cli/measured.hpp"
 #include "tang/cli/programs.hpp"
 #include "tang/cli/tool.hpp"
 #include "tang/text/text.hpp"
@@ -49,12 +50,23 @@ int explain(const Common&, const std::string& file) {
   return 0;
 }
 
-int run_file(const Common& c, const std::string& file, uint64_t seed) {
+int run_file(const Common& c, const std::string& file, uint64_t seed, const std::string& schedule, bool locked) {
+  const double start = device::Cpu::seconds();
   if (file.empty()) throw Error({}, "nothing to run", {}, "name a .tang file, or --model FILE");
   const ir::Graph g = read_graph(file);
   Host h = open_host(c);
+  h.options = scheduled(c, h, g, schedule, locked);
   run::Program p(g, h.compiler, h.cpu, h.options);
-  verify::feed(p, g, random_inputs(g, seed));
+  const eval::Inputs inputs = random_inputs(g, seed);
+  if (!schedule.empty()) { // restored: verified once
+    const tune::Reference r = tune::reference_of(g, inputs, h.options, h.compiler);
+    const auto t = tune::checked(p, g, inputs, r, 1e-4);
+    if (!t.second.empty())
+      throw Error({}, "the restored schedule gives other results", {{t.second, {}}, {"compared with " + r.from, {}}}, "tune again, and report the schedule");
+    std::fprintf(stderr, "restored schedule: largest error %.1e against %s\n", t.first, r.from.c_str());
+  }
+  verify::feed(p, g, inputs);
+  std::fprintf(stderr, "first kernel after %.1f ms, %d compiler runs\n", 1e3 * (device::Cpu::seconds() - start), h.compiler->runs());
   p.run();
   for (auto& o : g.outputs) {
     const int64_t n = p.elements(o.name);

@@ -6,12 +6,12 @@ tang_room(expr     USES base)          # scalar graphs: one op table, simplify, 
 tang_room(target   USES base)          # what chips offer, as data
 tang_room(kernel   USES expr target)   # kernel IR: tiles, statements, checker, expansions, simulator
 tang_room(ir       USES expr)          # extents, views, domains, monoids, nodes, Graph, builder
-tang_room(text     USES ir)            # the `.tang` notation: parse, print, diagnose
+tang_room(schedule USES ir target)     # schedules as plain data; legality; the automatic rules
+tang_room(text     USES schedule)      # the `.tang` notation and schedules: parse, print, diagnose
 tang_room(eval     OWN_FLAGS USES ir LIBS Threads::Threads)  # the f64 oracle; the same walk with emulated formats
 target_compile_options(eval PRIVATE -O3)  # it walks every term of every graph that is verified
 tang_room(rewrite  USES ir)            # one file a rule, each with its law; the driver; the trace
 tang_room(prove    USES rewrite)         # what the compiler relies on as Coq files: monoids, facts, fusion steps
-tang_room(schedule USES ir target)     # schedules as plain data; legality; the automatic rules
 tang_room(plan     USES schedule)      # groups, roles, flush, placement, buffers, donation
 tang_room(models   FOLDER models USES eval)  # builders: clients of tang.hpp only
 tang_room(lower    USES plan kernel)   # plan -> kernel IR (point, fold, tile, recur, stage)
@@ -20,4 +20,6 @@ tang_room(emit     USES kernel)       # dialects as thin printers
 tang_room(device   USES target LIBS Threads::Threads ${CMAKE_DL_LIBS})  # bytes, launches, clocks
 tang_room(run      USES rewrite lower emit device)  # the pipeline as one readable list; Program
 tang_room(verify   USES run eval)       # poison, guard bands, kernel against oracle, blame by provenance
-tang_room(cli      FOLDER cli USES verify bound models formats text prove)  # the command line
+find_package(SQLite3 REQUIRED)
+tang_room(tune     USES verify bound text LIBS SQLite::SQLite3 nlohmann_json::nlohmann_json)  # measured search, its cache, floor and estimate
+tang_room(cli      FOLDER cli USES tune models formats prove)  # the command line

@@ -82,19 +82,23 @@ bool write_file(const std::string& path, const std::string& bytes, bool synced) 
   return ok;
 }
 
-Cache::Cache(std::string folder) : folder_(std::move(folder)) {
-  while (folder_.size() > 1 && folder_.back() == '/') folder_.pop_back();
-  for (size_t at = 1; at <= folder_.size(); ++at)
-    if (at == folder_.size() || folder_[at] == '/') mkdir(folder_.substr(0, at).c_str(), 0700);
+std::string private_folder(std::string folder, const std::string& what) {
+  while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
+  for (size_t at = 1; at <= folder.size(); ++at)
+    if (at == folder.size() || folder[at] == '/') mkdir(folder.substr(0, at).c_str(), 0700);
   struct stat s;
   auto refuse = [&](const std::string& why) {
-    throw Error({}, "the kernel cache cannot use `" + folder_ + "`", {{why, {}}},
+    throw Error({}, what + " cannot use `" + folder + "`", {{why, {}}},
                 "name a folder that only you can write to");
   };
-  if (lstat(folder_.c_str(), &s)) refuse(std::strerror(errno));
+  if (lstat(folder.c_str(), &s)) refuse(std::strerror(errno));
   if (!S_ISDIR(s.st_mode)) refuse("it is not a folder");
   if (s.st_uid != geteuid()) refuse("it belongs to another user");
   if (s.st_mode & 022) refuse("others may write to it");
+  return folder;
+}
+
+Cache::Cache(std::string folder) : folder_(private_folder(std::move(folder), "the kernel cache")) {
   sweep(folder_);
 }
 

@@ -10,13 +10,15 @@ namespace tang::device {
 
 std::string digest(const std::string& bytes); // xxh128, 32 hexadecimal digits
 
+// Makes the folder (0700) and its parents when missing; no '/' at its end. Throws Error when it is not a folder,
+// not ours, or others may write to it; `what` is the thing that wants it: "the kernel cache".
+std::string private_folder(std::string folder, const std::string& what);
+
 // One file an entry: the bytes, then their length, checksum and key. An entry is written beside and renamed
 // into place, so it is whole or absent; one whose checksum is wrong is a miss and is replaced.
 class Cache {
 public:
-  // Makes the folder (0700) when missing. Throws Error when it is not a folder, not ours, or others may write
-  // to it.
-  explicit Cache(std::string folder);
+  explicit Cache(std::string folder); // throws Error: see private_folder
   std::optional<std::string> find(const std::string& key) const;
   bool store(const std::string& key, const std::string& bytes) const; // false: the disk said no; never fatal
 

@@ -31,6 +31,8 @@ struct Traffic {
   std::array<int64_t, 4> loaded{}, stored{}; // bytes, by Home
   std::vector<int64_t> loaded_of, stored_of; // bytes, by memory
   int64_t flops = 0;                         // real adds, multiplications, comparisons; a multiply-add is two
+  int64_t contracted = 0;                    // of these, in contractions
+  int64_t padded = 0;                        // what contractions compute: whole register blocks
   int64_t special = 0;                       // reciprocals, roots, exponentials, logarithms, sines
   bool exact =
       true; // false: a bound depends on data, or the walk was cut short and blocks were taken for alike

@@ -227,7 +227,10 @@ private:
     load(x.b, times * n * k * ceil_div(m, x.rows));
     if (x.accumulate) load(x.dst, times * m * n);
     store(x.dst, times * m * n);
-    out_.flops += times * 2 * m * n * ends(x.k_end, k);
+    const int64_t terms = times * 2 * ends(x.k_end, k), columns = int64_t(x.vectors) * lanes_;
+    out_.flops += terms * m * n;
+    out_.contracted += terms * m * n;
+    out_.padded += terms * ceil_div(m, x.rows) * x.rows * ceil_div(n, columns) * columns;
   }
 
   void block(const Block& b, int64_t times, bool full) {

@@ -325,11 +325,28 @@ struct Chooser {
     }
   }
   const schedule::GroupFields* fields() const {
-    for (auto& m : group.members) {
-      auto it = s.groups.find(g.label({m.node, 0}));
-      if (it != s.groups.end()) return &it->second;
-    }
+    for (auto& m : group.members)
+      if (auto* f = schedule::fields_of(s, g, m.node)) return f;
     return nullptr;
+  }
+  // Core axes that some contraction of the group takes one element at a time.
+  std::vector<char> single() const {
+    std::vector<char> one(group.extent.size(), 0);
+    auto mark_batch = [&](const Contraction& c, const std::vector<int>& core) {
+      for (int a : c.batch)
+        if (core[size_t(a)] >= 0) one[size_t(core[size_t(a)])] = 1;
+    };
+    for (size_t k = 0; k < group.shared.size(); ++k)
+      if (out.shared[k]) mark_batch(*out.shared[k], full_axes(group.shared[k]));
+    for (size_t k = 0; k < group.members.size(); ++k)
+      for (auto& c : out.members[k].contractions) mark_batch(c.second, group.members[k].axis);
+    return one;
+  }
+  void need_single(const std::vector<char>& one) const {
+    for (size_t x = 0; x < one.size(); ++x)
+      if (one[x] && out.tile[x] > 1)
+        throw Error({}, "the schedule gives axis " + std::to_string(x) + " of '" + g.label({group.members[0].node, 0}) + "' a tile of " + std::to_string(out.tile[x]),
+                    {{"a contraction of this group takes that axis one element at a time", {}}}, "give it the tile 1");
   }
   Choice run() {
     out.lanes = t.lanes;
@@ -350,6 +367,9 @@ struct Chooser {
     if (contracts) contraction_tiles();
     else if (group.shared.empty()) plain_tiles();
     else contraction_tiles();
+    const std::vector<char> one = single();
+    for (size_t x = 0; x < one.size(); ++x)
+      if (one[x]) out.tile[x] = 1;
     if (const schedule::GroupFields* f = fields()) {
       for (auto& [a, tile] : f->tile)
         if (a >= 0 && size_t(a) < out.tile.size()) out.tile[size_t(a)] = std::max<int64_t>(1, tile);
@@ -357,6 +377,7 @@ struct Chooser {
       if (f->vectors) out.vectors = *f->vectors;
       if (f->ways) out.ways = *f->ways;
       out.pack_b = f->pack_b;
+      need_single(one);
     }
     for (size_t a = 0; a < out.tile.size(); ++a) out.text += (a ? "x" : "tile ") + std::to_string(out.tile[a]);
     if (contracts) out.text += " block " + std::to_string(out.rows) + "x" + std::to_string(out.columns());

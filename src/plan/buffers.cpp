@@ -16,6 +16,8 @@ void Planner::place_buffers() {
     for (auto& e : g_.shape(q)) b.shape.push_back(e.value());
     const ir::Type t = g_.type(q);
     b.format = t == ir::Type::index ? ir::Format::i64 : ir::default_format(t);
+    if (const auto* f = schedule::fields_of(s_, g_, q.node); f && f->store && t == ir::Type::real)
+      b.format = *f->store;
     b.first = b.last = step_of_[size_t(home_[q.node])];
     return b;
   };

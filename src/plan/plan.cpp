@@ -41,8 +41,8 @@ Planner::Planner(Plan& p, ir::Pool& pool, const schedule::Schedule& s, std::map<
   }
   stored_.assign(n, 0);
   for (NodeId id : order_) {
-    auto it = s_.groups.find(label(g_, id));
-    stored_[id] = it != s_.groups.end() && it->second.stored.value_or(false);
+    const schedule::GroupFields* f = schedule::fields_of(s_, g_, id);
+    stored_[id] = f && f->stored.value_or(false);
   }
 }
 

@@ -15,10 +15,10 @@ constexpr int64_t nominal_tile =
 Planner::Wish Planner::wish(const Group& g) const {
   Wish w;
   auto take = [&](NodeId id) {
-    auto it = s_.groups.find(label(g_, id));
-    if (it == s_.groups.end()) return;
-    for (auto& [k, r] : it->second.role) w.role.emplace(k, r);
-    if (it->second.stored.value_or(false)) w.stored.insert(id);
+    const schedule::GroupFields* f = schedule::fields_of(s_, g_, id);
+    if (!f) return;
+    for (auto& [k, r] : f->role) w.role.emplace(k, r);
+    if (f->stored.value_or(false)) w.stored.insert(id);
   };
   for (auto& m : g.members) take(m.node);
   return w;

@@ -18,15 +18,18 @@ enum class Pack : uint8_t {
   copy
 }; // an operand read in place, staged per block, or laid out once before
 
-// Of one group (one or more kernels); found by the label of any of its members.
+// Of one group (one or more kernels); found by the key or the label of any of its members.
 struct GroupFields {
   std::map<int, Role> role;         // core axis -> role
   std::map<int, int64_t> tile;      // core axis -> elements a block
-  std::optional<bool> stored;       // the member must not be accumulated
+  std::optional<bool> stored;       // the member must not be accumulated, nor shared
   std::optional<int> rows, vectors; // register block of a contraction: rows x vectors of accumulators
   std::optional<Pack> pack_a, pack_b;
   std::optional<int> ways;  // independent accumulators of a fold
-  std::optional<int> split; // parts of the looped axis that run as workgroups of their own, joined after
+  std::optional<int> split; // parts of the first fold axis that run as workgroups of their own, joined after
+  std::optional<ir::Format> store; // in which format a real value that never leaves the program is stored
+
+  bool operator==(const GroupFields&) const = default;
 };
 
 struct Schedule {
@@ -35,8 +38,26 @@ struct Schedule {
   bool epilogues = true;
   int64_t alignment = 64; // bytes: where a buffer may begin in the arena; a fact of the target
   std::map<std::string, GroupFields> groups;
+
+  bool operator==(const Schedule&) const = default;
 };
 
 Schedule as_written(); // one kernel a node, nothing shared: always a candidate
+
+// A name for a node that no other node of a graph has: its label and the head of its structural hash. It
+// stays the same while what the node computes does.
+std::string key(const ir::Graph& g, ir::NodeId id);
+const GroupFields* fields_of(const Schedule& s, const ir::Graph& g, ir::NodeId id); // by key, else by label
+
+// A schedule and what it was made for: the form in which it is kept and replayed.
+struct Record {
+  uint64_t graph = 0;      // ir::hash of the bound graph as written
+  std::string target;      // "c, 16 lanes, 2 threads"
+  int kernels = 0;         // how many, and the digest of their names, which are digests of their texts
+  std::string digest;
+  Schedule schedule;
+
+  bool operator==(const Record&) const = default;
+};
 
 } // namespace tang::schedule

@@ -92,6 +92,12 @@ std::vector<char> packed(const ir::Node& n, const ir::Input& in, const eval::Inp
 
 } // namespace
 
+Check compared(const void* held, ir::Format f, const Array& want, double budget) {
+  Check c;
+  compare(c, from_memory(held, f, want.shape, want.type), want, budget, f);
+  return c;
+}
+
 void feed(run::Program& p, const ir::Graph& g, const eval::Inputs& inputs) {
   for (auto& n : g.nodes)
     if (auto* in = n.input()) p.write(n.name, packed(n, *in, inputs).data());

@@ -32,6 +32,8 @@ struct Report {
 // the user wrote it. `budget`: the largest error allowed. States are read as given and overwritten.
 Report verify(run::Program& p, const ir::Graph& written, const eval::Inputs& inputs, double budget,
               int threads = 1);
+// Values in memory against a reference; error, counts and ok are filled.
+Check compared(const void* held, ir::Format f, const eval::Array& want, double budget);
 void feed(run::Program& p, const ir::Graph& g,
           const eval::Inputs& inputs); // host values into the program's memories
 eval::Array read(run::Program& p, ir::Port port, ir::Format f, const ir::Graph& g);

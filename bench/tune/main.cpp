@@ -1,0 +1,56 @@
+// bench_tune race | sound [--threads N] [--cache FOLDER] [--only NAME] [--compile-only] [--seconds S] [--probe FILE] [--json FILE]
+// bench_tune report PREFIX PART.json ..
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
+#include <sstream>
+
+#include "bench.hpp"
+
+int main(int argc, char** argv) {
+  std::vector<std::string> words;
+  std::string json, cache, probe;
+  bench::Setup s;
+  for (int i = 1; i < argc; ++i) {
+    const std::string a = argv[i];
+    auto value = [&] { return ++i < argc ? std::string(argv[i]) : std::string(); };
+    if (a == "--threads") s.threads = std::stoi(value());
+    else if (a == "--json") json = value();
+    else if (a == "--cache") cache = value();
+    else if (a == "--only") s.only = value();
+    else if (a == "--probe") probe = value();
+    else if (a == "--seconds") s.seconds = std::stod(value());
+    else if (a == "--compile-only") s.compile_only = true;
+    else words.push_back(a);
+  }
+  if (words.empty()) return std::fprintf(stderr, "usage: bench_tune race | sound | report ..\n"), 2;
+  try {
+    if (words[0] == "report") return bench::report(words.at(1), {words.begin() + 2, words.end()});
+    char own[] = "/tmp/tang-bench-XXXXXX";
+    if (cache.empty()) cache = mkdtemp(own);
+    tang::device::CompilerOptions o;
+    o.search = {"/usr/local/bin", "/usr/bin", "/bin"};
+    o.cache = cache;
+    s.compiler = std::make_shared<tang::device::Compiler>(o);
+    s.options.target = tang::target::c_target_of_host(s.threads);
+    {
+      std::ifstream in(probe);
+      std::ostringstream text;
+      text << in.rdbuf();
+      tang::device::Cpu cpu(s.threads);
+      auto m = tang::tune::machine_of(text.str());
+      s.machine = m ? *m : tang::tune::probe(*s.compiler, cpu, s.options.target.lanes);
+      if (!m && !probe.empty()) std::ofstream(probe) << tang::tune::as_json(s.machine);
+    }
+    bench::ordered_json doc = bench::ordered_json::array();
+    if (words[0] == "race")
+      for (auto& p : bench::race_problems())
+        if (p.name.find(s.only) != std::string::npos) doc.push_back(bench::race(s, p));
+    if (words[0] == "sound") doc.push_back(bench::sound(s));
+    if (!json.empty()) std::ofstream(json) << doc.dump(1) << "\n";
+  } catch (const tang::Error& e) {
+    std::fprintf(stderr, "%s\n", e.what());
+    return 1;
+  }
+}

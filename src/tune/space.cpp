@@ -1,0 +1,191 @@
+#include "tang/tune/space.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+#include "tang/device/cache.hpp"
+#include "tang/kernel/legalize.hpp"
+#include "tang/lower/group.hpp"
+#include "tang/text/schedule.hpp"
+
+namespace tang::tune {
+
+using schedule::GroupFields;
+using schedule::Pack;
+using schedule::Role;
+
+namespace {
+using Change = std::pair<std::string, GroupFields>; // changes of one field have one name: they exclude each other
+
+GroupFields merged(GroupFields a, const GroupFields& b) {
+  for (auto& [k, v] : b.tile) a.tile[k] = v;
+  for (auto& [k, v] : b.role) a.role[k] = v;
+  if (b.rows) a.rows = b.rows;
+  if (b.vectors) a.vectors = b.vectors;
+  if (b.pack_a) a.pack_a = b.pack_a;
+  if (b.pack_b) a.pack_b = b.pack_b;
+  if (b.ways) a.ways = b.ways;
+  return a;
+}
+
+struct Maker {
+  const run::Derivation& d;
+  const run::Options& o;
+  const plan::Group& group;
+  const Machine& m;
+  ir::Graph g = *d.plan.graph; // lowering adds terms to its pool
+  lower::Choice now = lower::choose(g, group, o.schedule, o.target);
+  std::vector<char> rows = std::vector<char>(group.extent.size(), 0), columns = rows, terms = rows;
+
+  const ir::Comp& comp(ir::NodeId id) const { return *g[id].comp(); }
+
+  bool contracts() {
+    bool any = false;
+    auto mark = [&](const lower::Contraction& c, const std::vector<int>& core) {
+      any = true;
+      auto put = [&](std::vector<char>& to, const std::vector<int>& axes) {
+        for (int a : axes)
+          if (size_t(a) < core.size() && core[size_t(a)] >= 0) to[size_t(core[size_t(a)])] = 1;
+      };
+      put(rows, c.sides.m), put(columns, c.sides.n), put(terms, c.sides.k);
+    };
+    for (size_t k = 0; k < group.shared.size(); ++k)
+      if (now.shared[k]) mark(*now.shared[k], group.shared[k].axis);
+    for (size_t k = 0; k < group.members.size(); ++k)
+      for (auto& c : now.members[k].contractions) mark(c.second, group.members[k].axis);
+    return any;
+  }
+
+  int64_t unit(size_t a, int64_t r, int64_t c) const {
+    return rows[a] && columns[a] ? std::lcm(r, c) : rows[a] ? r : columns[a] ? c : 1;
+  }
+
+  void tiles(std::vector<Change>& out, size_t a, int64_t step, const std::vector<int64_t>& wanted) const {
+    std::set<int64_t> seen = {now.tile[a]};
+    for (int64_t t : wanted) {
+      const int64_t whole = (group.extent[a] + step - 1) / step * step;
+      const int64_t tile = std::clamp((t + step / 2) / step * step, step, std::max(step, whole));
+      if (!seen.insert(tile).second) continue;
+      GroupFields f;
+      f.tile[int(a)] = tile;
+      out.push_back({"tile " + std::to_string(a), f});
+    }
+  }
+
+  std::vector<Change> changes() {
+    std::vector<Change> out;
+    const bool with_blocks = contracts();
+    if (with_blocks) {
+      static constexpr std::pair<int, int> shapes[] = {{14, 2}, {10, 2}, {8, 2}, {9, 3}, {8, 3}, {6, 4}, {5, 2},
+                                                       {4, 3},  {24, 1}, {12, 1}, {6, 2}, {3, 4}, {4, 2}};
+      for (auto [r, v] : shapes) {
+        if (r * v + v + 1 > o.target.vector_registers || 3 * r * v < o.target.vector_registers) continue;
+        if (r == now.rows && v == now.vectors) continue;
+        GroupFields f;
+        f.rows = r, f.vectors = v;
+        // Rows and columns of a block are whole register blocks.
+        for (size_t a = 0; a < group.extent.size(); ++a)
+          if (rows[a] || columns[a]) {
+            const int64_t u = unit(a, r, int64_t(v) * o.target.lanes);
+            f.tile[int(a)] = std::max(u, (now.tile[a] + u / 2) / u * u);
+          }
+        out.push_back({"block", f});
+      }
+      for (Pack p : {Pack::tile, Pack::copy}) {
+        GroupFields f;
+        f.pack_b = p;
+        out.push_back({"pack", f});
+      }
+    }
+    for (size_t a = 0; a < group.extent.size(); ++a) {
+      const int64_t t = now.tile[a];
+      tiles(out, a, with_blocks ? unit(a, now.rows, now.columns()) : 1, {t / 4, t / 2, 3 * t / 4, 3 * t / 2, 2 * t, 4 * t});
+    }
+    for (int w : {1, 2, 8})
+      if (w != now.ways && !with_blocks) {
+        GroupFields f;
+        f.ways = w;
+        out.push_back({"ways", f});
+      }
+    return out;
+  }
+
+  Result<Candidate> lowered(const GroupFields& fields, const std::string& key, double read) {
+    schedule::Schedule s = o.schedule;
+    s.groups[key] = fields;
+    try {
+      ir::Graph graph = *d.plan.graph;
+      std::vector<int64_t> temporaries;
+      lower::GroupKernels made = lower::lower_group(graph, d.plan, lower::top_level(graph, d.plan), group, s, o.target, temporaries);
+      made.before.push_back(std::move(made.main));
+      Candidate c;
+      std::vector<const kernel::Kernel*> all;
+      std::string text;
+      for (auto& l : made.before) {
+        auto k = kernel::try_legalize(l.kernel, o.target);
+        if (!k) return Refusal{k.why()};
+        l.kernel = std::move(*k);
+        text += kernel::print(l.kernel);
+        all.push_back(&l.kernel);
+      }
+      c.fields = fields;
+      c.text = device::digest(text);
+      c.shown = made.before.size() > 1 ? made.before[0].schedule + "; " + made.before.back().schedule : made.before.back().schedule;
+      c.work = work_of(all, m, read);
+      c.estimated = estimate(c.work, m).seconds;
+      return c;
+    } catch (const Error& e) { return Refusal{e.headline()}; }
+  }
+};
+} // namespace
+
+Space space_of(const run::Derivation& d, const run::Options& o, size_t step, const Machine& m) {
+  Space out;
+  const plan::Step& s = d.plan.steps[step];
+  if (s.recur || s.group.members.empty()) return out;
+  const ir::NodeId first = s.group.members[0].node;
+  out.step = step;
+  out.key = schedule::key(*d.plan.graph, first);
+  out.label = d.plan.graph->label({first, 0});
+  Maker maker{d, o, s.group, m};
+  const auto* given = schedule::fields_of(o.schedule, *d.plan.graph, first);
+  const GroupFields base = given ? *given : GroupFields{};
+  const double read = read_bytes(d.plan, s);
+  std::vector<Change> changes = maker.changes();
+  std::vector<GroupFields> all = {base};
+  for (size_t a = 0; a < changes.size(); ++a) {
+    all.push_back(merged(base, changes[a].second));
+    for (size_t b = 0; b < a; ++b)
+      if (changes[a].first != changes[b].first) all.push_back(merged(merged(base, changes[a].second), changes[b].second));
+  }
+  std::set<std::string> seen;
+  for (auto& f : all) {
+    auto c = maker.lowered(f, out.key, read);
+    if (!c) {
+      out.refused.push_back(text::fields(f) + ": " + c.why());
+      continue;
+    }
+    if (seen.insert(c->text).second) out.candidates.push_back(std::move(*c));
+  }
+  if (out.candidates.size() > 1)
+    std::stable_sort(out.candidates.begin() + 1, out.candidates.end(),
+                     [](auto& a, auto& b) { return a.estimated < b.estimated; });
+  return out;
+}
+
+GroupFields resolved(const run::Derivation& d, const run::Options& o, size_t step) {
+  const plan::Group& group = d.plan.steps[step].group;
+  ir::Graph g = *d.plan.graph;
+  const lower::Choice c = lower::choose(g, group, o.schedule, o.target);
+  GroupFields f;
+  if (const auto* given = schedule::fields_of(o.schedule, g, group.members[0].node)) f = *given;
+  for (size_t a = 0; a < c.tile.size(); ++a) {
+    f.tile[int(a)] = c.tile[a];
+    f.role[int(a)] = group.role[a];
+  }
+  f.rows = c.rows, f.vectors = c.vectors, f.ways = c.ways, f.pack_b = c.pack_b;
+  return f;
+}
+
+} // namespace tang::tune
