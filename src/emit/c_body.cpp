@@ -35,10 +35,10 @@ std::string at_mask(const Unit& u, const std::string& mask) {
   return (u.wide ? "tang_dat(" : "tang_at(") + mask + ", l)";
 }
 
-std::string lanes_hold(const Unit& u, const Affine& a, int64_t k) {
+std::string lanes_hold(const Unit& u, const std::string& start, int64_t k) {
   if (u.wide)
-    return "tang_dilessW(tang_dintsW(-1), tang_dintsW(" + text(a) + ") + tang_diota() * " + number(k) + ")";
-  return "tang_ilessW(tang_intsW(-1), tang_intsW((int32_t)tang_clamp(" + text(a) + ")) + tang_iota() * " +
+    return "tang_dilessW(tang_dintsW(-1), tang_dintsW(" + start + ") + tang_diota() * " + number(k) + ")";
+  return "tang_ilessW(tang_intsW(-1), tang_intsW((int32_t)tang_clamp(" + start + ")) + tang_iota() * " +
          number(k) + ")";
 }
 
@@ -190,7 +190,7 @@ std::string BodyText::guard(int g, bool vector) const {
       const int64_t k = vector ? coefficient(c.affine, lane_) : 0;
       std::string one;
       if (k) {
-        one = lanes_hold(u_, c.affine, k);
+        one = lanes_hold(u_, coordinate(c, ""), k); // what it reads is one value for all lanes (refused else)
       } else {
         one = "(" + coordinate(c, "") + " >= 0)";
         if (vector) one = splat(u_, Type::boolean, one);

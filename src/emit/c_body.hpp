@@ -65,6 +65,6 @@ std::string conjunction(const Unit& u, const kernel::Body& b, const kernel::Boun
 std::string splat(const Unit& u, Type t, const std::string& scalar);
 const char* choice(Type t);                                        // the stem of the select of lanes
 std::string at_mask(const Unit& u, const std::string& mask);       // lane l of it
-std::string lanes_hold(const Unit& u, const Affine& a, int64_t k); // the mask of a + k lane >= 0
+std::string lanes_hold(const Unit& u, const std::string& start, int64_t k); // the mask of start + k lane >= 0
 
 } // namespace tang::emit

@@ -350,7 +350,7 @@ private:
         const int64_t k = coefficient(t, lane_);
         all += (all.empty() ? "" : " && ") + text(k < 0 ? t + kernel::constant(k * (u_.lanes - 1)) : t) +
                " >= 0";
-        mask += (mask.empty() ? "" : " & ") + lanes_hold(u_, t, k);
+        mask += (mask.empty() ? "" : " & ") + lanes_hold(u_, text(t), k);
       }
       const std::string outer = !term_mask_.empty() ? term_mask_ : kept_mask_;
       if (outer.empty()) {
