@@ -10,7 +10,8 @@ struct Check {
   std::string what;      // the buffer's label
   std::string schedule;  // of its kernel
   size_t kernel = 0;     // index into the program's kernels
-  double error = 0;      // max |value - reference| / max |reference|
+  double error = 0;      // max |value - reference| / scale
+  double scale = 0;      // max |reference|; of a kernel whose terms cancel: of the sums of their sizes
   int64_t values = 0;    // compared
   int64_t unwritten = 0; // still poisoned
   bool ok = false;
