@@ -6,6 +6,9 @@
 #include "tang/ir/monoids.hpp"
 #include "tang/ir/recurrence.hpp"
 #include "tang/ir/surface.hpp"
+#if __has_include("tang/grad/surface.hpp")
+#include "tang/grad/surface.hpp"
+#endif
 #if __has_include("tang/verify/verify.hpp")
 #include "tang/verify/verify.hpp"
 #endif
@@ -48,6 +51,13 @@ using ir::silu;
 using ir::softplus;
 using ir::square;
 using ir::tanh;
+
+#if __has_include("tang/grad/surface.hpp")
+using diff::grad;
+using diff::jvp;
+using diff::Moved;
+using diff::vjp;
+#endif
 
 #if __has_include("tang/verify/verify.hpp")
 using device::Compiler;

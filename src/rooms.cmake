@@ -7,13 +7,14 @@ tang_room(target   USES base)          # what chips offer, as data
 tang_room(kernel   USES expr target)   # kernel IR: tiles, statements, checker, expansions, simulator
 tang_room(ir       USES expr)          # extents, views, domains, monoids, nodes, Graph, builder
 tang_room(schedule USES ir target)     # schedules as plain data; legality; the automatic rules
-tang_room(text     USES schedule)      # the `.tang` notation and schedules: parse, print, diagnose
 tang_room(eval     OWN_FLAGS USES ir LIBS Threads::Threads)  # the f64 oracle; the same walk with emulated formats
 target_compile_options(eval PRIVATE -O3)  # it walks every term of every graph that is verified
 tang_room(rewrite  USES ir)            # one file a rule, each with its law; the driver; the trace
+tang_room(grad     USES rewrite)       # reverse and forward mode: comprehension -> comprehensions; the stabilizing-max proof
+tang_room(text     USES schedule grad) # the `.tang` notation and schedules: parse, print, diagnose
 tang_room(prove    USES rewrite)         # what the compiler relies on as Coq files: monoids, facts, fusion steps
 tang_room(plan     USES schedule)      # groups, roles, flush, placement, buffers, donation
-tang_room(models   FOLDER models USES eval)  # builders: clients of tang.hpp only
+tang_room(models   FOLDER models USES eval grad)  # builders: clients of tang.hpp only
 tang_room(lower    USES plan kernel)   # plan -> kernel IR (point, fold, tile, recur, stage)
 tang_room(bound    USES ir kernel)      # linear program of the views: traffic bound, certificates, box tiles
 tang_room(emit     USES kernel)       # dialects as thin printers

@@ -33,7 +33,8 @@ E tanh(E a) {
 
 E silu(E a) { return a * sigmoid(a); }
 
-E softplus(E a) { return relu(a) + log(1 + exp2(abs(a) * -log2_e)); }
+// Not relu(a): at 0 its slope must be the one that belongs to |a|'s.
+E softplus(E a) { return select(a < lit_like(a, 0), lit_like(a, 0), a) + log(1 + exp2(abs(a) * -log2_e)); }
 
 E elu(E a) { return select(a < lit_like(a, 0), exp(min(a, lit_like(a, 0))) - 1, a); }
 

@@ -266,7 +266,12 @@ void Builder::output(const Tensor& t, const std::string& name, Format format, Wh
   state_->g.outputs.push_back({t.port, name, format});
 }
 
-Graph Builder::graph() const { return canonical(state_->g).graph; }
+Graph Builder::graph() const {
+  if (state_->instead.empty()) return canonical(state_->g).graph;
+  Graph g = state_->g;
+  redirect(g, state_->instead);
+  return canonical(g).graph;
+}
 
 const std::vector<std::string>& Builder::warnings() const { return state_->warnings; }
 

@@ -38,6 +38,10 @@ struct Builder::State {
     std::vector<Recur::Read> reads; // `in`: the step's input
   };
 
+  // Ports that something added later computes otherwise: a recurrence that also emits its history, an
+  // absorbing fold in definition form (src/grad).
+  std::map<Port, Port> instead;
+
   Builder* self = nullptr;
   std::optional<Enclosing> around;
 

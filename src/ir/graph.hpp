@@ -169,6 +169,9 @@ struct Rebuilt {
 };
 
 Rebuilt canonical(const Graph& g);
+// Every read and output of a port in the map becomes one of another port. Operands may then stand after their
+// users: `canonical` brings them in order.
+void redirect(Graph& g, const std::map<Port, Port>& instead);
 Rebuilt bind(const Graph& g, const Bindings& values);
 // A hash of the whole graph: equal for graphs that print alike.
 uint64_t hash(const Graph& g);

@@ -120,6 +120,23 @@ Rebuilt canonical(const Graph& g) {
   return copier.finish();
 }
 
+void redirect(Graph& g, const std::map<Port, Port>& instead) {
+  if (instead.empty()) return;
+  auto now = [&](Port& p) {
+    for (auto it = instead.find(p); it != instead.end(); it = instead.find(p)) p = it->second;
+  };
+  for (Node& n : g.nodes) {
+    if (auto* c = std::get_if<Comp>(&n.what))
+      for (auto& a : c->args) now(a.from);
+    if (auto* r = std::get_if<Recur>(&n.what)) {
+      for (auto& s : r->states)
+        if (s.init) now(*s.init);
+      for (auto& a : r->args) now(a.from);
+    }
+  }
+  for (auto& o : g.outputs) now(o.port);
+}
+
 Rebuilt bind(const Graph& g, const Bindings& values) {
   for (auto& [name, v] : values) {
     auto it = g.symbols.find(name);

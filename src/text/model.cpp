@@ -1,6 +1,7 @@
 // Declarations, and the dispatch of statements; definitions are in define.cpp, exact lines in exact.cpp.
 #include <algorithm>
 
+#include "tang/grad/surface.hpp"
 #include "tang/text/evaluator.hpp"
 
 namespace tang::text {
@@ -279,6 +280,26 @@ void Model::output(const Statement& s) {
   }
 }
 
+void Model::gradient(const Statement& s) {
+  if (exact)
+    throw problem("T0701", s.where, "a gradient", {{"in the exact form its nodes are written out", s.where}},
+                  "leave `exact` out");
+  if (s.names.size() != s.sources.size())
+    throw problem("T0305", s.names[0].where,
+                  std::to_string(s.names.size()) + " names for " + std::to_string(s.sources.size()) +
+                      " gradients",
+                  {{"one is taken by each of these", joined(s.sources[0].where, s.sources.back().where)}},
+                  "give one name a tensor");
+  std::vector<Tensor> by;
+  for (auto& t : s.sources) by.push_back(tensor(t));
+  const Tensor y = tensor(s.left);
+  const auto made = within("T0603", s.left.where, [&] {
+    return s.right.text.empty() ? diff::grad(y, by, s.left.where)
+                                : diff::vjp(y, tensor(s.right), by, s.left.where);
+  });
+  for (size_t k = 0; k < made.size(); ++k) define(s.names[k], {made[k].port});
+}
+
 std::vector<std::string> Model::defined(const Statement& s) const {
   std::vector<std::string> out;
   if (s.kind == Statement::output || s.kind == Statement::store) return out;
@@ -303,6 +324,7 @@ void Model::statement(Statement& s) {
                     "leave `exact` out");
     return store(s);
   case Statement::recur: return exact ? recur_exact(s) : recur(s);
+  case Statement::gradient: return gradient(s);
   case Statement::later: {
     Diagnostic d = problem("T0602", s.where, "`" + s.head.text + "` is not read yet",
                            {{"this statement", s.where}}, "leave it out for now");
@@ -357,7 +379,7 @@ Reading read(std::string_view text, const std::string& file_name) {
   });
   if (!out.problems.empty()) return out;
   for (auto& o : m.outputs) m.state().g.outputs.push_back({o.port, o.name, o.format});
-  out.graph = canonical(m.state().g).graph;
+  out.graph = m.builder.graph();
   return out;
 }
 

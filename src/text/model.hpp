@@ -101,6 +101,7 @@ private:
   void input(const Statement& s);
   void monoid(const Statement& s);
   void output(const Statement& s);
+  void gradient(const Statement& s);
   void definition(const Statement& s);
   void store(const Statement& s);
   void line(const Statement& s); // exact

@@ -51,6 +51,7 @@ private:
   Statement monoid(Statement s);
   Statement output(Statement s);
   Statement recur(Statement s);
+  Statement gradient(Statement s);
   Statement part(Statement s);
   Statement definition(Statement s);
   OutSpec out_spec();

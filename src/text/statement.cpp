@@ -23,7 +23,7 @@ bool is_recurrence(const std::vector<Token>& t) {
 // What a line that could not be read would have defined.
 void list_names(const std::vector<Token>& t, std::vector<std::string>& out) {
   static const std::set<std::string> leading = {"input", "param",  "state", "monoid", "emit",
-                                                "next",  "output", "recur", "axis",   "sym"};
+                                                "next",  "output", "recur", "axis",   "sym", "grad"};
   int depth = 0;
   const bool keyword = t[0].kind == Token::name && !t[0].quoted && leading.count(t[0].text);
   for (size_t k = keyword ? 1 : 0; k + 1 < t.size(); ++k) {
@@ -33,7 +33,7 @@ void list_names(const std::vector<Token>& t, std::vector<std::string>& out) {
       if (t[k].text == "]") --depth;
     } else if (t[k].kind == Token::name && !depth) {
       out.push_back(t[k].text);
-      if (keyword && t[0].text != "sym" && t[0].text != "axis") return;
+      if (keyword && t[0].text != "sym" && t[0].text != "axis" && t[0].text != "grad") return;
     }
   }
 }
@@ -120,7 +120,8 @@ Statement Parser::statement(bool exact) {
   if (named && (starts(tokens, "next") || starts(tokens, "emit") ||
                 (exact && (starts(tokens, "time") || starts(tokens, "arg") || starts(tokens, "carry")))))
     return part(std::move(s));
-  if (named && (starts(tokens, "grad") || starts(tokens, "schedule"))) {
+  if (named && starts(tokens, "grad")) return gradient(std::move(s));
+  if (named && starts(tokens, "schedule")) {
     s.kind = Statement::later;
     at = tokens.size() - 1;
     return s;
@@ -230,6 +231,26 @@ Statement Parser::recur(Statement s) { // recur h over t: seq down if guard
   s.extent = disjunction();
   s.down = accept_word("down");
   if (accept_word("if")) s.domain = disjunction();
+  return s;
+}
+
+Statement Parser::gradient(Statement s) { // grad dq, dk = d out by dout / d (q, k)
+  static const char* form = "grad dx, dw = d loss / d (x, w)";
+  s.kind = Statement::gradient;
+  take();
+  do s.names.push_back(new_name("a name for the gradient"));
+  while (accept(","));
+  expect("=");
+  if (!accept_word("d")) expected("`d`", form);
+  s.left = word("the tensor to differentiate");
+  if (accept_word("by")) s.right = word("its adjoint, of its shape");
+  expect("/");
+  if (!accept_word("d")) expected("`d`", form);
+  const bool list = is_mark("(");
+  const Where open = list ? take().where : Where{};
+  do s.sources.push_back(word("what to differentiate by"));
+  while (list && accept(","));
+  if (list) close(")", open, "(");
   return s;
 }
 

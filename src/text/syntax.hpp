@@ -72,6 +72,7 @@ struct Statement {
     output,
     monoid,
     recur,
+    gradient,
     next,
     emit,
     time,
@@ -88,11 +89,11 @@ struct Statement {
   ExprPtr value;
   ExprPtr domain;             // where ..
   std::vector<OutSpec> outs;  // to ..
-  std::vector<Token> sources; // output a = source; state x from source
+  std::vector<Token> sources; // output a = source; state x from source; d source / d (..)
   Token format;
   std::vector<Component> components;
   std::vector<ExprPtr> identity;
-  Token left, right; // of combine
+  Token left, right; // of combine; of a gradient: the loss, and its adjoint where one is given
   bool ordered = false, down = false;
   Token over;                   // the time axis
   ExprPtr extent;               // of the time axis

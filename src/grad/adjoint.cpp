@@ -1,0 +1,206 @@
+#include "tang/grad/adjoint.hpp"
+
+#include <algorithm>
+
+#include "tang/base/match.hpp"
+#include "tang/grad/pull.hpp"
+
+namespace tang::diff {
+
+namespace {
+// A component moves when a real read in its own lift does, or a component that its combine sees.
+std::vector<char> moving_components(const Graph& g, const Comp& n, const std::set<Port>& needed) {
+  std::vector<char> out(n.lift.size(), 0);
+  for (size_t c = 0; c < n.lift.size(); ++c)
+    for (Id leaf : expr::subterms(g.pool, n.lift[c], Op::arg))
+      if (needed.count(n.args[size_t(g.pool[leaf].whole)].from)) out[c] = 1;
+  for (bool again = bool(n.monoid); again;) {
+    again = false;
+    for (size_t c = 0; c < n.lift.size(); ++c)
+      for (Id v : expr::subterms(g.pool, n.monoid->combine[c], Op::var))
+        if (!out[c] && out[size_t(g.pool[v].whole / 2)]) out[c] = 1, again = true;
+  }
+  return out;
+}
+} // namespace
+
+Moving moving(const Graph& g, const ir::Recur& r, const std::set<Port>& needed) {
+  const Graph& step = *r.step;
+  Moving m{std::vector<char>(r.states.size(), 0), std::vector<char>(r.args.size(), 0), {}};
+  auto real = [&](NodeId in) { return step.type({in, 0}) == Type::real; };
+  for (size_t a = 0; a < r.args.size(); ++a) m.args[a] = needed.count(r.args[a].from) && real(r.args[a].in);
+  for (size_t s = 0; s < r.states.size(); ++s)
+    m.states[s] = r.states[s].init && needed.count(*r.states[s].init) && real(r.states[s].in);
+  for (bool again = true; again;) {
+    again = false;
+    std::set<Port> wanted;
+    for (size_t a = 0; a < r.args.size(); ++a)
+      if (m.args[a]) wanted.insert({r.args[a].in, 0});
+    for (size_t s = 0; s < r.states.size(); ++s)
+      if (m.states[s]) wanted.insert({r.states[s].in, 0});
+    m.step = dependents(step, wanted);
+    for (size_t s = 0; s < r.states.size(); ++s)
+      if (!m.states[s] && m.step.count(r.states[s].out)) m.states[s] = 1, again = true;
+  }
+  (void)g;
+  return m;
+}
+
+std::set<Port> dependents(const Graph& g, const std::set<Port>& wanted) {
+  std::set<Port> out;
+  for (Port p : wanted)
+    if (g.type(p) == Type::real) out.insert(p);
+  for (NodeId id = 0; id < g.nodes.size(); ++id) {
+    const auto read = ir::sources(g, id);
+    if (std::none_of(read.begin(), read.end(), [&](Port p) { return out.count(p) > 0; })) continue;
+    std::vector<char> moves;
+    if (auto* c = g[id].comp()) moves = moving_components(g, *c, out);
+    if (auto* r = g[id].recur()) {
+      const Moving m = moving(g, *r, out);
+      moves = m.states;
+      for (auto& e : r->emits) moves.push_back(m.step.count(e.out) > 0);
+    }
+    for (uint32_t k = 0; k < moves.size(); ++k)
+      if (moves[k] && g.type({id, k}) == Type::real) out.insert({id, k});
+  }
+  return out;
+}
+
+Port Adjoints::bar(Port p) {
+  auto it = parts_.find(p);
+  if (it != parts_.end() && it->second.size() == 1) return it->second[0];
+  const std::string name = "d" + g_.label(p);
+  const Where where = g_[p.node].where;
+  Comp sum;
+  sum.points = g_.shape(p);
+  sum.outs = {every_axis(sum.points.size())};
+  std::optional<Id> total;
+  for (Port part : it == parts_.end() ? std::vector<Port>{} : it->second) {
+    const Id x = read_at(g_, sum, part, here(sum.points.size()));
+    total = total ? g_.pool.make(Op::add, {*total, x}) : x;
+  }
+  sum.lift = {total ? *total : g_.pool.literal(0.0)};
+  // An adjoint has its node's domain.
+  const Comp* n = g_[p.node].comp();
+  if (n && n->is_map() && n->outs[0].view.empty() && n->domain != ir::everywhere()) {
+    const Comp source = *n;
+    std::map<int, int> coordinate;
+    for (size_t d = 0; d < source.outs[0].axes.size(); ++d) coordinate[source.outs[0].axes[d]] = int(d);
+    rewrite::Import in(g_.pool, source, sum, [&](int a) { return ir::axis(coordinate.at(a)); });
+    sum.domain = ir::pruned(in.domain(source.domain), sum.points, g_.symbols);
+  }
+  const Port out{g_.add({std::move(sum), name, where}), 0};
+  summed_[p] = it == parts_.end() ? std::vector<Port>{} : it->second;
+  parts_[p] = {out};
+  return out;
+}
+
+namespace {
+// Where a part of an adjoint may be other than 0, over its coordinates.
+struct Live {
+  Comp frame; // the node that the terms and bounds are of
+  Domain domain = ir::everywhere();
+  Id when;
+};
+
+Live live_of(Graph& g, Port part) {
+  Pool& p = g.pool;
+  const Comp* at = g[part.node].comp();
+  if (!at || at->lift.size() != 1 || !at->outs[0].view.empty() || !rewrite::axes_fit(*at))
+    return {{}, ir::everywhere(), expr::yes(p)};
+  Live out{*at, ir::everywhere(), expr::yes(p)};
+  const Comp& n = out.frame;
+  if (n.is_map()) { // or_else(only(when, v), 0)
+    const expr::Term t = p[n.lift[0]];
+    if (t.op != Op::or_else || p[t.args[0]].op != Op::only) return out;
+    if (p[t.args[1]].op == Op::literal && p[t.args[1]].r == 0) out.when = p[t.args[0]].args[0];
+    return out;
+  }
+  if (!folds_alone(p, n, 0, Op::add)) return out;
+  rewrite::Dependence depends(p, n);
+  const rewrite::Axes folds = rewrite::fold_axes(n);
+  if (n.folds.empty())
+    out.domain = n.domain;
+  else if (n.domain.size() == 1)
+    for (auto& f : n.domain[0])
+      if (!(depends.of(f) & folds)) insert(out.domain[0], f);
+  for (Id c : expr::conjuncts(p, expr::present(p, n.lift[0]).when))
+    if (!(depends.of(c) & folds)) out.when = expr::both(p, out.when, c);
+  return out;
+}
+} // namespace
+
+// Where the adjoint is 0 no term is needed, and what the term reads there may be no number: one domain and
+// one predicate for all parts, or the union of their domains.
+void Adjoints::restrict(Linear& l, Port p, const std::vector<Form>& at) {
+  Pool& pool = g_.pool;
+  auto it = summed_.find(p);
+  const std::vector<Port> parts = it == summed_.end() ? parts_.at(p) : it->second;
+  Domain any;
+  std::optional<Id> when;
+  bool same = true;
+  for (size_t k = 0; k < parts.size(); ++k) {
+    const Live live = live_of(g_, parts[k]);
+    std::map<int, int> coordinate;
+    if (!live.frame.outs.empty())
+      for (size_t d = 0; d < live.frame.outs[0].axes.size(); ++d)
+        coordinate[live.frame.outs[0].axes[d]] = int(d);
+    rewrite::Import in(pool, live.frame, l.at, [&](int a) { return at[size_t(coordinate.at(a))]; });
+    const Domain d = ir::pruned(in.domain(live.domain), l.at.extents(), g_.symbols);
+    const Id c = in.body(live.when);
+    if (!in.why().empty()) return;
+    same = same && (!when || (*when == c && any == d));
+    when = when && *when != c ? expr::yes(pool) : c;
+    any.insert(any.end(), d.begin(), d.end());
+    any = ir::normal(any);
+  }
+  if (parts.empty()) return;
+  const Domain all = ir::pruned(ir::intersection(l.at.domain, any), l.at.extents(), g_.symbols);
+  if (ir::disjoint(all).size() <= ir::most_pieces) l.at.domain = all;
+  if (same) l.when = expr::both(pool, l.when, *when);
+}
+
+void Adjoints::comprehension(NodeId id) {
+  const size_t components = g_[id].comp()->lift.size();
+  for (uint32_t c = 0; c < components; ++c) {
+    const Port p{id, c};
+    if (!parts_.count(p) || !needed_.count(p)) continue;
+    const Comp& n = *g_[id].comp();
+    if (proofs_ && (folds_alone(g_.pool, n, c, Op::max) || folds_alone(g_.pool, n, c, Op::min)))
+      if (auto proof = stabilizing(g_, p, roots_, end_)) {
+        if (!forward_) forward_ = std::make_shared<const Graph>(g_);
+        proof->graph = forward_;
+        proofs_->push_back(std::move(*proof));
+        continue;
+      }
+    Linear l = linearise(g_, id, c);
+    const auto reads = coefficients(g_.pool, l, [&](Port s) { return moves(s); });
+    if (reads.empty()) continue;
+    std::vector<Form> at = l.out.view;
+    if (at.empty())
+      for (int a : l.out.axes) at.push_back(ir::axis(a));
+    const Port adjoint = bar(p);
+    restrict(l, p, at);
+    const Id seed = read_at(g_, l.at, adjoint, at);
+    for (auto& [arg, coefficient] : reads) {
+      const Port source = l.at.args[size_t(arg)].from;
+      const Id term = product(g_.pool, seed, coefficient);
+      add(source, pull(g_, l.at, arg, term, l.when, "d" + g_.label(source), g_[id].where));
+    }
+  }
+}
+
+void Adjoints::run() {
+  needed_ = dependents(g_, wanted_);
+  for (auto& [p, parts] : parts_) roots_.push_back(p);
+  end_ = NodeId(g_.nodes.size());
+  for (NodeId id = end_; id-- > 0;) {
+    bool any = false;
+    for (uint32_t k = 0; k < g_.ports(id); ++k) any |= parts_.count({id, k}) && needed_.count({id, k});
+    if (!any) continue;
+    if (g_[id].comp()) comprehension(id);
+    if (g_[id].recur()) recurrence(id);
+  }
+}
+
+} // namespace tang::diff

@@ -1,0 +1,143 @@
+#include "tang/grad/gradient.hpp"
+
+#include "tang/grad/adjoint.hpp"
+#include "tang/grad/step.hpp"
+#include "tang/grad/tangent.hpp"
+#include "tang/rewrite/directed.hpp"
+
+namespace tang::diff {
+
+namespace {
+// A graph with every absence in domains and every absorbing fold in definition form, its ports tracked.
+struct Prepared {
+  Graph graph; // its own outputs first
+  std::vector<std::vector<Port>> now;
+  rewrite::Trace trace;
+};
+
+// Ports are tracked as outputs.
+void track(Graph& g, std::vector<std::vector<Port>>& ports) {
+  for (auto& row : ports)
+    for (Port p : row)
+      g.outputs.push_back({p, "\1 " + std::to_string(g.outputs.size()), ir::default_format(g.type(p))});
+}
+
+void tracked(const Graph& g, size_t first, std::vector<std::vector<Port>>& ports) {
+  for (auto& row : ports)
+    for (Port& p : row) p = g.outputs[first++].port;
+}
+
+Prepared prepare(const Graph& g, const std::vector<Port>& roots) {
+  Prepared out;
+  Graph start = g;
+  std::vector<char> live(g.nodes.size(), 0);
+  for (auto& o : g.outputs) live[o.port.node] = 1;
+  for (Port p : roots) live[p.node] = 1;
+  for (NodeId id = NodeId(g.nodes.size()); id-- > 0;)
+    if (live[id])
+      for (Port p : ir::sources(g, id)) live[p.node] = 1;
+  out.now.resize(g.nodes.size());
+  for (NodeId id = 0; id < g.nodes.size(); ++id)
+    if (live[id])
+      for (uint32_t k = 0; k < g.ports(id); ++k) out.now[id].push_back({id, k});
+  track(start, out.now);
+  const std::vector<rewrite::Rule> rules{rewrite::absence_to_domain(), rewrite::expose_support_rule(),
+                                         rewrite::definition_form_rule()};
+  rewrite::Optimized ready = rewrite::optimize(start, rules);
+  out.graph = std::move(ready.graph);
+  out.trace = std::move(ready.trace);
+  tracked(out.graph, g.outputs.size(), out.now);
+  out.graph.outputs.resize(g.outputs.size());
+  return out;
+}
+
+Port ones(Graph& g, const std::vector<Extent>& shape) {
+  Comp n;
+  n.points = shape;
+  n.lift = {g.pool.literal(1.0)};
+  n.outs = {every_axis(shape.size())};
+  return {g.add({std::move(n), "one", {}}), 0};
+}
+
+// Operands first again, and only what is needed.
+void finish(Prepared& p, const std::map<Port, Port>& instead, std::vector<Port> of, Derivative& out) {
+  Graph& g = p.graph;
+  const size_t own = g.outputs.size();
+  std::vector<std::vector<Port>> wanted{std::move(of)};
+  track(g, wanted);
+  const size_t forward = g.outputs.size();
+  track(g, p.now);
+  ir::redirect(g, instead);
+  out.graph = ir::canonical(g).graph;
+  tracked(out.graph, own, wanted);
+  tracked(out.graph, forward, p.now);
+  out.graph.outputs.resize(own);
+  out.of = std::move(wanted[0]);
+  out.now = std::move(p.now);
+  out.trace = std::move(p.trace);
+}
+
+const rewrite::Law& law() {
+  static const rewrite::Law l{"what every root is free of has no gradient: adding c(row) to this fold "
+                              "multiplies each node by 2^(d c) "
+                              "or adds d c, and d is 0 at the roots",
+                              "zero_gradient_of_max", rewrite::Law::algebraic};
+  return l;
+}
+} // namespace
+
+Result<Derivative> gradient(const Graph& g, const std::vector<Seed>& seeds, const std::vector<Port>& wrt,
+                            const Options& options) {
+  std::vector<Port> roots = wrt;
+  for (auto& s : seeds) {
+    roots.push_back(s.of);
+    if (s.with) roots.push_back(*s.with);
+  }
+  Prepared p = prepare(g, roots);
+  auto now = [&](Port x) { return p.now[x.node][x.port]; };
+  Derivative out;
+  std::set<Port> wanted;
+  for (Port x : wrt) wanted.insert(now(x));
+  std::vector<Port> of;
+  try {
+    Adjoints a(p.graph, wanted, options.eliminate ? &out.proofs : nullptr);
+    std::vector<std::pair<Port, Port>> start;
+    for (auto& s : seeds) {
+      check(!s.with || g.shape(*s.with) == g.shape(s.of), "a seed of another shape");
+      start.push_back({now(s.of), s.with ? now(*s.with) : Port{}});
+    }
+    for (size_t k = 0; k < seeds.size(); ++k)
+      a.add(start[k].first, seeds[k].with ? start[k].second : ones(p.graph, g.shape(seeds[k].of)));
+    a.run();
+    for (Port x : wrt) of.push_back(a.bar(now(x)));
+    for (auto& proof : out.proofs) {
+      rewrite::Step step{"no_gradient_of_a_stabilizing_max", law(), {print(proof)}, 0, 0, 0, 0, {}};
+      p.trace.steps.push_back(std::move(step));
+    }
+    finish(p, a.instead(), of, out);
+  } catch (const Refused& r) { return Refusal{r.why}; }
+  return out;
+}
+
+Result<Derivative> jvp(const Graph& g, const std::vector<Along>& along, const std::vector<Port>& of) {
+  std::vector<Port> roots = of;
+  for (auto& a : along) roots.insert(roots.end(), {a.of, a.tangent});
+  Prepared p = prepare(g, roots);
+  auto now = [&](Port x) { return p.now[x.node][x.port]; };
+  Derivative out;
+  try {
+    std::map<Port, Port> start;
+    for (auto& a : along) start[now(a.of)] = now(a.tangent);
+    Tangents t(p.graph, start);
+    t.run();
+    std::vector<Port> tangents;
+    for (Port x : of) {
+      const auto moved = t.of(now(x));
+      tangents.push_back(moved ? *moved : zeros(p.graph, g.shape(x)));
+    }
+    finish(p, {}, tangents, out);
+  } catch (const Refused& r) { return Refusal{r.why}; }
+  return out;
+}
+
+} // namespace tang::diff

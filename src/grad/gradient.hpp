@@ -1,0 +1,38 @@
+// Gradients of graphs: a graph in, the same graph with adjoints (or tangents) beside it out.
+#pragma once
+#include "tang/grad/degree.hpp"
+#include "tang/rewrite/driver.hpp"
+
+namespace tang::diff {
+
+struct Seed {
+  ir::Port of;
+  std::optional<ir::Port> with; // its adjoint, of the same shape; none: ones
+};
+
+struct Options {
+  // Drop the gradient of a max that the degree calculus proves irrelevant; without, every max is gated.
+  bool eliminate = true;
+};
+
+struct Derivative {
+  ir::Graph graph;                        // canonical; keeps the outputs that the graph had
+  std::vector<ir::Port> of;               // one a requested port, in their order and of their shapes
+  std::vector<std::vector<ir::Port>> now; // where each port of the given graph is now; empty: dropped
+  rewrite::Trace trace;                   // what was prepared, and each elimination with its law
+  std::vector<Proof> proofs;
+};
+
+// d (sum of seeds . ports) / d wrt, by reverse mode. A requested port that nothing depends on gives zeros.
+// Refused by name where something has no gradient: the largest over several axes of which one is symbolic.
+Result<Derivative> gradient(const ir::Graph& g, const std::vector<Seed>& seeds,
+                            const std::vector<ir::Port>& wrt, const Options& options = {});
+
+struct Along {
+  ir::Port of, tangent;
+};
+
+// The tangents of `of` when each of `along` moves as given, by forward mode.
+Result<Derivative> jvp(const ir::Graph& g, const std::vector<Along>& along, const std::vector<ir::Port>& of);
+
+} // namespace tang::diff

@@ -1,0 +1,51 @@
+// Every builder's gradient on the C target: each kernel and each gradient against the oracle.
+#include "grad/check.hpp"
+#include "run/cases.hpp"
+#include "run/harness.hpp"
+#include "tang/verify/verify.hpp"
+
+using namespace tang;
+using namespace tang::test;
+
+namespace {
+class grad_on_c : public testing::TestWithParam<const char*> {};
+
+void verify_gradient(const Graph& written, Inputs in, double budget) {
+  GradientCheck check(written, std::move(in));
+  auto r = diff::gradient(check.g, check.seeds, check.wrt);
+  ASSERT_TRUE(r) << r.why();
+  Graph g = r->graph;
+  for (size_t k = 0; k < check.wrt.size(); ++k)
+    g.outputs.push_back({r->of[k], "d " + check.names[k], Format::f32});
+  g = canonical(g).graph;
+  for (auto& n : g.nodes)
+    if (auto* x = n.input()) {
+      auto& a = check.in.at(n.name);
+      for (double& v : a.r) v = double(float(v));
+      (void)x;
+    }
+  run::Options o;
+  o.guards = true;
+  o.schedule.share_contractions = false;  // a group that adds to one result from several places does not run on C yet
+  run::Program p(g, shared_compiler(), std::make_shared<device::Cpu>(2), o);
+  const auto report = verify::verify(p, g, check.in, 10 * budget, 2);
+  for (auto& c : report.kernels) {
+    EXPECT_TRUE(c.ok) << c.what << " (" << c.schedule << "): error " << c.error << ", " << c.unwritten << " unwritten of " << c.values << ". " << c.why;
+    EXPECT_EQ(c.unwritten, 0) << c.what;
+  }
+  // An entry of a gradient is judged against the largest of it, or 1: some are 0 in exact arithmetic.
+  for (auto& c : report.outputs) EXPECT_TRUE(c.ok || c.error * c.scale <= 10 * budget) << "output " << c.what << ": error " << c.error << " " << c.why;
+  for (auto& t : report.trespass) ADD_FAILURE() << "guard band: " << t;
+}
+}  // namespace
+
+TEST_P(grad_on_c, verified) {
+  for (auto& c : cases::builders)
+    if (std::string(c.name) == GetParam()) c.run({verify_gradient});
+}
+INSTANTIATE_TEST_SUITE_P(grad, grad_on_c, testing::ValuesIn([] {
+                           std::vector<const char*> names;
+                           for (auto& c : cases::builders) names.push_back(c.name);
+                           return names;
+                         }()),
+                         [](const auto& i) { return std::string(i.param); });
