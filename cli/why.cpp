@@ -9,7 +9,8 @@
 
 namespace tang::cli {
 
-run::Options scheduled(const Common&, const Host& h, const ir::Graph& g, const std::string& file, bool locked) {
+run::Options scheduled(const Common&, const Host& h, const ir::Graph& g, const std::string& file,
+                       bool locked) {
   if (!file.empty()) return tune::restored(text::parse_schedule(read_text(file), file), g, h.options, locked);
   if (locked) throw Error({}, "--locked without a schedule", {}, "name one: --schedule FILE.tangsched");
   if (h.cache.empty()) return h.options;
@@ -42,7 +43,8 @@ std::string measured(tune::Store* store, const tune::Machine& m, const tune::Can
   const auto j = nlohmann::json::parse(*row, nullptr, false);
   char s[96];
   if (!j.is_object()) return "";
-  std::snprintf(s, sizeof s, "%.2f us [%.2f %.2f]", j.value("median", 0.0) * 1e6, j.value("low", 0.0) * 1e6, j.value("high", 0.0) * 1e6);
+  std::snprintf(s, sizeof s, "%.2f us [%.2f %.2f]", j.value("median", 0.0) * 1e6, j.value("low", 0.0) * 1e6,
+                j.value("high", 0.0) * 1e6);
   return s;
 }
 } // namespace
@@ -70,15 +72,22 @@ int why(const Common& c, const std::string& file, const std::string& kernel) {
     const tune::Candidate& now = space.candidates[0];
     print("floor", tune::floor(now.work, m));
     print("estimate", tune::estimate(now.work, m));
-    if (const std::string t = measured(store.get(), m, now); !t.empty()) std::printf("  measured  %s\n", t.c_str());
-    std::printf("  space     %zu schedules that differ, %zu changes refused\n", space.candidates.size(), space.refused.size());
+    if (const std::string t = measured(store.get(), m, now); !t.empty())
+      std::printf("  measured  %s\n", t.c_str());
+    std::printf("  space     %zu schedules that differ, %zu changes refused\n", space.candidates.size(),
+                space.refused.size());
     const auto best = std::min_element(space.candidates.begin(), space.candidates.end(),
                                        [](auto& a, auto& b) { return a.estimated < b.estimated; });
     std::printf("  best      %.2f us estimated: %s %s\n", best->estimated * 1e6, best->shown.c_str(),
-                best == space.candidates.begin() ? "(the one it has)" : measured(store.get(), m, *best).c_str());
-    for (size_t k = 0; k < space.refused.size() && k < 4; ++k) std::printf("  refused   %s\n", space.refused[k].c_str());
+                best == space.candidates.begin() ? "(the one it has)"
+                                                 : measured(store.get(), m, *best).c_str());
+    for (size_t k = 0; k < space.refused.size() && k < 4; ++k)
+      std::printf("  refused   %s\n", space.refused[k].c_str());
   }
-  if (!shown) throw Error({}, "no kernel is called '" + text::shown(kernel) + "'", {{std::to_string(d.plan.steps.size()) + " kernels; tang explain lists them", {}}}, "name a part of a kernel's label, or none for all");
+  if (!shown)
+    throw Error({}, "no kernel is called '" + text::shown(kernel) + "'",
+                {{std::to_string(d.plan.steps.size()) + " kernels; tang explain lists them", {}}},
+                "name a part of a kernel's label, or none for all");
   for (auto& n : d.plan.notes) std::printf("note: %s\n", n.c_str());
   return 0;
 }

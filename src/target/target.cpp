@@ -12,6 +12,7 @@ Target c_target(int lanes, int threads) {
   t.workers = threads;
   return t;
 }
+
 Target c_target_of_host(int threads) {
   int lanes = 4;
 #if (defined(__x86_64__) || defined(__i386__)) && !defined(__EMSCRIPTEN__)
@@ -22,8 +23,8 @@ Target c_target_of_host(int threads) {
   return c_target(lanes, threads);
 }
 
-// Groups of 32 lanes share out a contraction; no machine's subgroup is assumed. An eighth of the shared memory stays
-// free for the partial results of shared folds.
+// Groups of 32 lanes share out a contraction; no machine's subgroup is assumed. An eighth of the shared
+// memory stays free for the partial results of shared folds.
 Target gpu_target(const std::string& name, const Facts& f) {
   Target t;
   t.name = name;
@@ -47,7 +48,7 @@ Target cuda_target() {
   Target t;
   t.name = "cuda";
   t.lanes = 32;
-  t.vector_registers = 32;  // of a lane, for a register block
+  t.vector_registers = 32; // of a lane, for a register block
   t.workgroup_limit = 256;
   t.fast_memory = 200 << 10;
   t.near_memory = 200 << 10;
@@ -55,4 +56,4 @@ Target cuda_target() {
   return t;
 }
 
-}  // namespace tang::target
+} // namespace tang::target

@@ -5,25 +5,28 @@
 
 namespace tang::target {
 
-enum class Class : uint8_t { exact, finite };  // finite: fast-math drivers, a finite sentinel replaces -inf
+enum class Class : uint8_t { exact, finite }; // finite: fast-math drivers, a finite sentinel replaces -inf
+
 struct Target {
-  std::string name;             // "c", "cuda", ..
+  std::string name; // "c", "cuda", ..
   Class values = Class::exact;
-  int lanes = 1;                // SIMD width in f32 of one vector register (C), subgroup size elsewhere
+  int lanes = 1; // SIMD width in f32 of one vector register (C), subgroup size elsewhere
   int vector_registers = 16;
-  int workgroup_limit = 1;      // lanes of one workgroup
-  int64_t fast_memory = 0;      // bytes private to a workgroup: L2 of a core, shared memory of an SM
-  int64_t near_memory = 0;      // bytes of the level above: L1
-  int workers = 1;              // workgroups that run at once: threads, SMs
-  int storage_bindings = 1 << 20;       // memories that one kernel may name
-  int64_t binding_bytes = INT64_MAX;    // of one of them
-  int64_t alignment = 64;               // bytes: where a part of an allocation may begin as a memory of its own
-  bool f64 = true;                      // arithmetic in f64
-  bool index64 = true;                  // integers of 64 bits; else every index must fit 32
-  bool aliases = true;                  // two memories of one kernel may overlap
+  int workgroup_limit = 1;           // lanes of one workgroup
+  int64_t fast_memory = 0;           // bytes private to a workgroup: L2 of a core, shared memory of an SM
+  int64_t near_memory = 0;           // bytes of the level above: L1
+  int workers = 1;                   // workgroups that run at once: threads, SMs
+  int storage_bindings = 1 << 20;    // memories that one kernel may name
+  int64_t binding_bytes = INT64_MAX; // of one of them
+  int64_t alignment = 64;            // bytes: where a part of an allocation may begin as a memory of its own
+  bool f64 = true;                   // arithmetic in f64
+  bool index64 = true;               // integers of 64 bits; else every index must fit 32
+  bool aliases = true;               // two memories of one kernel may overlap
 };
-Target c_target(int lanes, int threads);  // a CPU: 16 lanes have 32 vector registers, fewer have 16
-Target c_target_of_host(int threads);     // lanes from what this machine has
+
+Target c_target(int lanes, int threads); // a CPU: 16 lanes have 32 vector registers, fewer have 16
+Target c_target_of_host(int threads);    // lanes from what this machine has
+
 // What a driver says of a GPU.
 struct Facts {
   int workgroup = 256, workers = 1, bindings = 1 << 20;
@@ -31,7 +34,9 @@ struct Facts {
   bool f64 = false, index64 = true, aliases = true;
   Class values = Class::exact;
 };
-Target gpu_target(const std::string& name, const Facts& facts);  // plain kernels for many lanes within these facts
-Target cuda_target();                     // a GPU of compute capability 9.0, its plain instructions
 
-}  // namespace tang::target
+Target gpu_target(const std::string& name,
+                  const Facts& facts); // plain kernels for many lanes within these facts
+Target cuda_target();                  // a GPU of compute capability 9.0, its plain instructions
+
+} // namespace tang::target

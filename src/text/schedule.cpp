@@ -50,7 +50,8 @@ struct LineReader {
     if (t.kind != Token::number || !t.integral || t.suffix || t.whole > uint64_t(most) ||
         int64_t(t.whole) < least) {
       fail("T1002", t,
-           std::string(what) + " is a whole number from " + std::to_string(least) + " to " + std::to_string(most),
+           std::string(what) + " is a whole number from " + std::to_string(least) + " to " +
+               std::to_string(most),
            "write such a number");
       return least;
     }
@@ -89,7 +90,8 @@ struct LineReader {
       const Token& t = peek();
       const int axis = int(whole("an axis", 0, 63));
       mark(":");
-      if (good && !value(axis)) fail("T1004", t, "axis " + std::to_string(axis) + " is given twice", "give it once");
+      if (good && !value(axis))
+        fail("T1004", t, "axis " + std::to_string(axis) + " is given twice", "give it once");
     } while (good && peek().kind == Token::number);
   }
 };
@@ -131,11 +133,12 @@ Field axis_field(const char* word, std::map<int, T> GroupFields::*of, std::funct
 
 const std::vector<Field>& table() {
   static const std::vector<Field> all = {
-      axis_field<Role>("role", &GroupFields::role, [](LineReader& r) { return Role(r.choice("role", roles)); },
-                       [](const Role& v) { return std::string(roles[int(v)]); }),
-      axis_field<int64_t>("tile", &GroupFields::tile,
-                          [](LineReader& r) { return r.whole("a tile", 1, most_elements); },
-                          [](const int64_t& v) { return std::to_string(v); }),
+      axis_field<Role>(
+          "role", &GroupFields::role, [](LineReader& r) { return Role(r.choice("role", roles)); },
+          [](const Role& v) { return std::string(roles[int(v)]); }),
+      axis_field<int64_t>(
+          "tile", &GroupFields::tile, [](LineReader& r) { return r.whole("a tile", 1, most_elements); },
+          [](const int64_t& v) { return std::to_string(v); }),
       {"stored", [](const GroupFields& f) { return f.stored.has_value(); },
        [](LineReader& r, GroupFields& f) { f.stored = r.yes("answer"); },
        [](const GroupFields& f) { return std::string(*f.stored ? "yes" : "no"); }},
@@ -151,7 +154,8 @@ const std::vector<Field>& table() {
          const std::string w = r.word("the name of a format");
          const ir::Format format = ir::format_named(w);
          if (format == ir::Format::count_ || ir::type_of(format) != ir::Type::real)
-           return r.fail("T1003", t, "`" + shown(w) + "` is no format of reals", "write one of f64, f32, f16, bf16");
+           return r.fail("T1003", t, "`" + shown(w) + "` is no format of reals",
+                         "write one of f64, f32, f16, bf16");
          f.store = format;
        },
        [](const GroupFields& f) { return std::string(ir::row(*f.store).name); }}};
@@ -171,18 +175,20 @@ void read_group(LineReader& r, schedule::Schedule& s) {
       all += (all.empty() ? "" : ", ") + std::string(x.word);
       if (w == x.word) field = &x;
     }
-    if (r.good && !field) r.fail("T1005", t, "a group has no field `" + shown(w) + "`", "its fields are " + all);
+    if (r.good && !field)
+      r.fail("T1005", t, "a group has no field `" + shown(w) + "`", "its fields are " + all);
     if (!r.good) return;
     if (field->is_set(f)) return r.fail("T1004", t, "`" + shown(w) + "` is given twice", "give it once");
     field->read(r, f);
   }
   if (r.good && !s.groups.emplace(label, f).second)
-    r.fail("T1004", name, "the group " + quoted(shown(label)) + " is given twice", "put its fields on one line");
+    r.fail("T1004", name, "the group " + quoted(shown(label)) + " is given twice",
+           "put its fields on one line");
 }
 
 void read_line(LineReader& r, schedule::Record& out) {
-  static constexpr const char* words[] = {"graph",     "target", "kernels", "short_contraction", "share_contractions",
-                                          "epilogues", "group"};
+  static constexpr const char* words[] = {
+      "graph", "target", "kernels", "short_contraction", "share_contractions", "epilogues", "group"};
   switch (r.choice("line of a schedule", words)) {
   case 0: {
     const Token& t = r.peek();
@@ -226,10 +232,15 @@ ScheduleReading read_schedule(std::string_view text, const std::string& file_nam
     } else {
       read_line(r, record);
     }
-    if (r.good && !r.done()) r.fail("T1001", r.peek(), "more than the line may hold", "remove it, or begin a new line");
+    if (r.good && !r.done())
+      r.fail("T1001", r.peek(), "more than the line may hold", "remove it, or begin a new line");
   }
   if (first && out.problems.empty())
-    out.problems.push_back({Diagnostic::error, "T1000", {file, 1, 1, 1}, "an empty schedule", {},
+    out.problems.push_back({Diagnostic::error,
+                            "T1000",
+                            {file, 1, 1, 1},
+                            "an empty schedule",
+                            {},
                             "its first line is `tangsched 1`"});
   if (out.problems.empty()) out.record = std::move(record);
   return out;

@@ -29,7 +29,8 @@ struct Contractions {
   void walk(const Block& b) {
     for (auto& s : b)
       std::visit(Match{[&](const Contract& c) { all.push_back(&c); },
-                       [&](const kernel::Loop& x) { walk(x.body); }, [&](const kernel::If& x) { walk(x.then); },
+                       [&](const kernel::Loop& x) { walk(x.body); },
+                       [&](const kernel::If& x) { walk(x.then); },
                        [&](const kernel::Pipeline& x) { walk(x.operands), walk(x.body); },
                        [&](const kernel::Apply& x) { vectors |= x.vector >= 0; },
                        [&](const kernel::Fold& x) { vectors |= x.vector >= 0; }, [](const auto&) {}},
@@ -43,20 +44,24 @@ void contraction(const kernel::Kernel& k, const Contract& c, double times, const
   auto width = [&](const kernel::Ref& r) {
     return double(expr::row(k.memories[size_t(r.memory)].format).bits) / 8;
   };
-  const double rows = extent(c.m), columns = extent(c.n), terms = extent(c.k), wide = double(c.vectors) * m.lanes;
+  const double rows = extent(c.m), columns = extent(c.n), terms = extent(c.k),
+               wide = double(c.vectors) * m.lanes;
   const double a = width(c.a) * terms, b = width(c.b) * terms; // bytes of a row, of a column
   const double panels = std::ceil(columns / wide), strips = std::ceil(rows / c.rows);
   const double near = double(m.levels.front().bytes) / m.workers;
-  const bool panel_stays = b * wide + 2 * a * c.rows <= 0.9 * near, rows_stay = a * rows + b * wide <= 0.9 * near;
+  const bool panel_stays = b * wide + 2 * a * c.rows <= 0.9 * near,
+             rows_stay = a * rows + b * wide <= 0.9 * near;
   const double outcome = width(c.dst) * rows * columns;
-  w.near += times * (b * columns * (panel_stays ? 1 : strips) + a * rows * (rows_stay ? 1 : panels) + 2 * outcome);
+  w.near +=
+      times * (b * columns * (panel_stays ? 1 : strips) + a * rows * (rows_stay ? 1 : panels) + 2 * outcome);
   w.loads += times * strips * panels * terms * (c.rows + c.vectors);
   w.blocks += times * strips * panels;
   // Beyond the second level: the columns' operand and the rows' once each, more often when they do not fit
   // together.
   if (m.levels.size() > 1) {
     const double middle = double(m.levels[1].bytes) / m.workers, held = a * rows + b * columns + outcome;
-    w.far += times * b * columns * (held > 0.9 * middle && a * rows + 2 * b * wide > 0.9 * middle ? strips : 1);
+    w.far +=
+        times * b * columns * (held > 0.9 * middle && a * rows + 2 * b * wide > 0.9 * middle ? strips : 1);
   }
 }
 } // namespace
@@ -85,11 +90,13 @@ Work work_of(const std::vector<const kernel::Kernel*>& kernels, const Machine& m
       // Executions: all of a kernel's contractions run equally often as a rule.
       const double times = double(t.padded) / whole;
       const double rows = extent(c->m), columns = extent(c->n), terms = extent(c->k);
-      moved -= times * 4 * terms * (rows * std::ceil(columns / (double(c->vectors) * m.lanes)) +
-                                    columns * std::ceil(rows / c->rows));
+      moved -=
+          times * 4 * terms *
+          (rows * std::ceil(columns / (double(c->vectors) * m.lanes)) + columns * std::ceil(rows / c->rows));
       contraction(*k, *c, times, m, w);
     }
-    w.moved += std::max(0.0, moved) * (found.vectors || !found.all.empty() ? 1 : m.lanes / 2.0); // scalar loads
+    w.moved +=
+        std::max(0.0, moved) * (found.vectors || !found.all.empty() ? 1 : m.lanes / 2.0); // scalar loads
   }
   return w;
 }
@@ -105,7 +112,8 @@ double read_bytes(const plan::Plan& p, const plan::Step& s) {
   double narrow = 1;
   for (auto& b : p.buffers)
     if (b.format != ir::default_format(g.type(b.of)))
-      narrow = std::min(narrow, double(ir::row(b.format).bits) / ir::row(ir::default_format(g.type(b.of))).bits);
+      narrow =
+          std::min(narrow, double(ir::row(b.format).bits) / ir::row(ir::default_format(g.type(b.of))).bits);
   std::vector<std::string> own;
   for (ir::NodeId id : inside) own.push_back(g.label({id, 0}));
   for (ir::NodeId id : inside) {
@@ -125,7 +133,8 @@ double read_bytes(const plan::Plan& p, const plan::Step& s) {
 }
 
 const Term& Time::binding() const {
-  return *std::max_element(terms.begin(), terms.end(), [](auto& a, auto& b) { return a.seconds < b.seconds; });
+  return *std::max_element(terms.begin(), terms.end(),
+                           [](auto& a, auto& b) { return a.seconds < b.seconds; });
 }
 
 Time floor(const Work& w, const Machine& m) {
@@ -141,13 +150,13 @@ Time floor(const Work& w, const Machine& m) {
 }
 
 namespace {
-// Weights of the terms: fitted to every candidate of the tile race, relative errors squared; each problem was also left
-// out in turn and gave the same weights within a few percent (docs/results/tune.md).
-constexpr double moved_weight = 1.15;    // loads and stores of statements do not overlap with arithmetic
-constexpr double near_weight = 0.33;     // the second level feeds contractions mostly ahead of time
-constexpr double block_fmas = 165;       // vector multiply-adds that starting and ending a register block costs
+// Weights of the terms: fitted to every candidate of the tile race, relative errors squared; each problem was
+// also left out in turn and gave the same weights within a few percent (docs/results/tune.md).
+constexpr double moved_weight = 1.15; // loads and stores of statements do not overlap with arithmetic
+constexpr double near_weight = 0.33;  // the second level feeds contractions mostly ahead of time
+constexpr double block_fmas = 165;    // vector multiply-adds that starting and ending a register block costs
 constexpr double workgroup_seconds = 7e-7; // of the head of a workgroup with contractions: its tiles are cold
-constexpr double kernel_seconds = 5e-6;  // of a further kernel: operands leave the near caches
+constexpr double kernel_seconds = 5e-6;    // of a further kernel: operands leave the near caches
 } // namespace
 
 Time estimate(const Work& w, const Machine& m) {
