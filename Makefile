@@ -4,18 +4,21 @@ JOBS  ?= $(shell nproc)
 PREFIX ?= /usr/local
 CORE   = g++ cmake ninja-build nlohmann-json3-dev libcli11-dev libxxhash-dev libsqlite3-dev ccache mold
 TESTS  = libgtest-dev clang
+# Software drivers for the tests of targets: pocl 253 MB (with LLVM), lavapipe 37 MB, glslang and spirv-val 38 MB installed.
+DRIVERS = pocl-opencl-icd ocl-icd-libopencl1 mesa-vulkan-drivers libvulkan1 glslang-tools spirv-tools
 PEERS  = libopenblas-dev libbenchmark-dev
 WEB    = emscripten  # 842 MB installed; only `make portable` asks for it
 PROOFS = coq libcoq-coquelicot libcoq-mathcomp-ssreflect libcoq-mathcomp-algebra libcoq-flocq
 
-.PHONY: demo test check portable bench install proofs configure need-core need-tests need-peers need-web need-proofs clean
+.PHONY: demo test check portable bench install proofs configure need-core need-tests need-drivers need-peers need-web need-proofs clean
 
 demo: need-core
 	@cmake -S . -B $(BUILD) -G Ninja -DTANG_TESTS=OFF -DTANG_UNITY=ON > $(BUILD).log 2>&1 || (cat $(BUILD).log; exit 1)
 	@ninja -C $(BUILD) -j $(JOBS) tang
 	@$(BUILD)/tang demo
 
-test: need-core need-tests need-proofs
+test: need-core need-tests need-drivers need-proofs
+	@sh tools/need_webgpu.sh $(BUILD)-test
 	@sh tools/test.sh $(BUILD)-test $(JOBS)
 
 check: need-core
@@ -43,6 +46,7 @@ clean:
 
 need-core:   ; @sh tools/need.sh $(CORE)
 need-tests:  ; @sh tools/need.sh $(TESTS)
+need-drivers: ; @sh tools/need.sh $(DRIVERS)
 need-peers:  ; @sh tools/need.sh $(PEERS)
 need-web:    ; @sh tools/need.sh $(WEB)
 need-proofs: ; @sh tools/need.sh $(PROOFS)

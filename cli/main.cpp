@@ -18,11 +18,11 @@ int main(int argc, char** argv) {
     return a;
   };
   int64_t scale = 1;
-  std::string file, model, tokenizer, prompt, name = "kernel";
+  std::string file, model, tokenizer, prompt, target, name = "kernel";
   uint64_t seed = 1;
   double budget = 1e-4;
   int tokens = 64, lanes = 4;
-  bool greedy = false;
+  bool greedy = false, every = false;
   std::vector<std::string> sizes;
   std::function<int()> act;
 
@@ -48,9 +48,10 @@ int main(int argc, char** argv) {
   bool locked = false;
   run->add_option("--schedule", schedule, "a .tangsched file (default: the tuned schedule that the cache knows)");
   run->add_flag("--locked", locked, "refuse a schedule that does not give the very kernels it was made with");
+  run->add_option("--target", target, "what it runs on, of those that `tang devices` lists (default: c)");
   run->callback([&] {
     act = [&] {
-      return model.empty() ? cli::run_file(c, file, seed, schedule, locked)
+      return model.empty() ? cli::run_file(c, file, seed, schedule, locked, target)
                            : cli::run_model(c, model, tokenizer, prompt, tokens, greedy);
     };
   });
@@ -63,10 +64,17 @@ int main(int argc, char** argv) {
 
   auto* verify = shared(app.add_subcommand(
       "verify", "each kernel of a .tang file against the f64 oracle\n  tang verify examples/attention.tang"));
-  verify->add_option("file", file, "a .tang file")->required();
+  auto* verified = verify->add_option("file", file, "a .tang file");
+  auto* all = verify->add_flag("--all", every, "every builder of the library instead of a file");
+  all->excludes(verified);
+  verify->add_option("--target", target, "what it runs on (default: c; with --all: everything found)");
   verify->add_option("--seed", seed, "of the random inputs")->default_val(1);
   verify->add_option("--budget", budget, "largest error relative to the largest value")->default_val(1e-4);
-  verify->callback([&] { act = [&] { return cli::verify_file(c, file, seed, budget); }; });
+  verify->callback([&] { act = [&] {
+      if (every) return cli::verify_all(c, target);
+      if (file.empty()) throw Error({}, "nothing to verify", {}, "name a .tang file, or --all");
+      return cli::verify_file(c, file, seed, budget, target.empty() ? "c" : target);
+    }; });
 
   auto* emit =
       shared(app.add_subcommand("emit", "generated source\n  tang emit c examples/gru.tang -o policy"));

@@ -32,6 +32,23 @@ int thread_count(const Common& c) {
   return c.threads > 0 ? c.threads : std::max(1, int(std::thread::hardware_concurrency()));
 }
 
+run::TargetOptions target_options(const Common& c) {
+  run::TargetOptions o;
+  o.compiler.search = device::split_path(variable("PATH").empty() ? "/usr/bin:/bin" : variable("PATH"));
+  o.compiler.cache = o.cache = cache_folder(c);
+  o.threads = thread_count(c);
+  if (std::string v = variable("TANG_WEBGPU"); !v.empty()) o.webgpu = {v};
+  for (size_t k = 1; k < o.cache.size(); ++k) // parents of the private folder
+    if (o.cache[k] == '/') mkdir(o.cache.substr(0, k).c_str(), 0755);
+  return o;
+}
+
+run::Opened open_or_throw(const Common& c, const std::string& target) {
+  auto r = run::open_target(target, target_options(c));
+  if (!r) throw Error({}, "target " + target + " cannot be used here", {{r.why(), {}}}, "`tang devices` lists what can");
+  return *r;
+}
+
 std::string private_cache() {
   std::string name = "/tmp/tang-cache-XXXXXX";
   if (!mkdtemp(name.data())) throw Error({}, "no private folder for compiled kernels", {}, "name one: --cache FOLDER");
@@ -43,13 +60,10 @@ Host open_host(const Common& c) { return open_host_in(c, cache_folder(c)); }
 Host open_host_in(const Common& c, const std::string& cache) {
   Host h;
   h.options.target = target::c_target_of_host(thread_count(c));
-  device::CompilerOptions o;
-  o.search = device::split_path(variable("PATH").empty() ? "/usr/bin:/bin" : variable("PATH"));
+  device::CompilerOptions o = target_options(c).compiler;
   o.cache = h.cache = cache;
-  if (!o.cache.empty()) { // parents of the private folder
-    for (size_t k = 1; k < o.cache.size(); ++k)
-      if (o.cache[k] == '/') mkdir(o.cache.substr(0, k).c_str(), 0755);
-  }
+  for (size_t k = 1; k < o.cache.size(); ++k) // parents of the private folder
+    if (o.cache[k] == '/') mkdir(o.cache.substr(0, k).c_str(), 0755);
   try {
     h.compiler = std::make_shared<device::Compiler>(o);
   } catch (const device::CompileError&) { throw; } catch (const Error& e) {

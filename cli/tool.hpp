@@ -4,6 +4,7 @@
 #include <string>
 
 #include "tang/run/program.hpp"
+#include "tang/run/targets.hpp"
 
 namespace tang::cli {
 
@@ -27,6 +28,8 @@ struct Host {
 Host open_host(const Common& c);
 Host open_host_in(const Common& c, const std::string& cache); // with this folder of compiled kernels
 std::string private_cache();                                  // a new folder of our own, for this process
+run::TargetOptions target_options(const Common& c);
+run::Opened open_or_throw(const Common& c, const std::string& target); // Error: why it cannot be used here
 int thread_count(const Common& c);
 std::string read_text(const std::string& path); // Error when it cannot be read
 void write_text(const std::string& path, const std::string& text);
@@ -45,10 +48,12 @@ Timing measure(const std::function<void()>& once, double budget_seconds, int lea
 
 int demo(const Common& c, int64_t scale);
 int explain(const Common& c, const std::string& file);
-int run_file(const Common& c, const std::string& file, uint64_t seed, const std::string& schedule, bool locked);
+int run_file(const Common& c, const std::string& file, uint64_t seed, const std::string& schedule, bool locked,
+             const std::string& target); // a schedule is for the C target; empty target: c
 int run_model(const Common& c, const std::string& model, const std::string& tokenizer,
               const std::string& prompt, int tokens, bool greedy);
-int verify_file(const Common& c, const std::string& file, uint64_t seed, double budget);
+int verify_file(const Common& c, const std::string& file, uint64_t seed, double budget, const std::string& target);
+int verify_all(const Common& c, const std::string& target); // every builder of models/; empty: on every target found
 int emit_c(const Common& c, const std::string& file, const std::string& name, int lanes,
            const std::vector<std::string>& sizes);
 int export_proofs(const std::string& folder);

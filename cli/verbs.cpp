@@ -50,10 +50,40 @@ int explain(const Common&, const std::string& file) {
   return 0;
 }
 
-int run_file(const Common& c, const std::string& file, uint64_t seed, const std::string& schedule, bool locked) {
+namespace {
+void print_outputs(run::Program& p, const ir::Graph& g) {
+  for (auto& o : g.outputs) {
+    const int64_t n = p.elements(o.name), few = std::min<int64_t>(n, 8);
+    const ir::Format f = p.format(o.name);
+    std::vector<char> held(size_t(n * run::bytes_of(f)));
+    p.read(o.name, held.data());
+    std::printf("%s [%lld]:", o.name.c_str(), static_cast<long long>(n));
+    if (ir::type_of(f) == expr::Type::real)
+      for (double v : run::read_reals(held.data(), f, few)) std::printf(" %.6g", v);
+    else
+      for (int64_t v : run::read_integers(held.data(), f, few)) std::printf(" %lld", static_cast<long long>(v));
+    std::puts(n > few ? " .." : "");
+  }
+}
+
+int run_elsewhere(const Common& c, const ir::Graph& g, uint64_t seed, const std::string& target) {
+  const run::Opened to = open_or_throw(c, target);
+  run::Program p(g, to.backend, run::options_for(to.target));
+  verify::feed(p, g, random_inputs(g, seed));
+  p.run();
+  print_outputs(p, g);
+  return 0;
+}
+} // namespace
+
+int run_file(const Common& c, const std::string& file, uint64_t seed, const std::string& schedule, bool locked, const std::string& target) {
   const double start = device::Cpu::seconds();
   if (file.empty()) throw Error({}, "nothing to run", {}, "name a .tang file, or --model FILE");
   const ir::Graph g = read_graph(file);
+  if (!target.empty() && target != "c") {
+    if (!schedule.empty()) throw Error({}, "a schedule file is for the C target", {{"the target is " + target, {}}}, "leave out one of the two");
+    return run_elsewhere(c, g, seed, target);
+  }
   Host h = open_host(c);
   h.options = scheduled(c, h, g, schedule, locked);
   run::Program p(g, h.compiler, h.cpu, h.options);
@@ -68,27 +98,16 @@ int run_file(const Common& c, const std::string& file, uint64_t seed, const std:
   verify::feed(p, g, inputs);
   std::fprintf(stderr, "first kernel after %.1f ms, %d compiler runs\n", 1e3 * (device::Cpu::seconds() - start), h.compiler->runs());
   p.run();
-  for (auto& o : g.outputs) {
-    const int64_t n = p.elements(o.name);
-    std::printf("%s [%lld]:", o.name.c_str(), static_cast<long long>(n));
-    const bool real = ir::type_of(p.format(o.name)) == expr::Type::real;
-    for (int64_t k = 0; k < std::min<int64_t>(n, 8); ++k) {
-      const char* at =
-          static_cast<const char*>(p.memory(o.name)->data()) + k * run::bytes_of(p.format(o.name));
-      if (real)
-        std::printf(" %.6g", run::read_reals(at, p.format(o.name), 1)[0]);
-      else
-        std::printf(" %lld", static_cast<long long>(run::read_integers(at, p.format(o.name), 1)[0]));
-    }
-    std::puts(n > 8 ? " .." : "");
-  }
+  print_outputs(p, g);
   return 0;
 }
 
-int verify_file(const Common& c, const std::string& file, uint64_t seed, double budget) {
+int verify_file(const Common& c, const std::string& file, uint64_t seed, double budget, const std::string& target) {
   const ir::Graph g = read_graph(file);
-  Host h = open_host(c);
-  run::Program p(g, h.compiler, h.cpu, h.options);
+  const run::Opened to = open_or_throw(c, target);
+  run::Options options = run::options_for(to.target);
+  options.guards = true;
+  run::Program p(g, to.backend, options);
   const verify::Report r = verify::verify(p, g, random_inputs(g, seed), budget, thread_count(c));
   auto line = [](const char* kind, const verify::Check& k) {
     std::printf("%-7s %-24s error %.1e  %lld/%lld written  %s %s\n", kind, k.what.c_str(), k.error,
@@ -100,29 +119,6 @@ int verify_file(const Common& c, const std::string& file, uint64_t seed, double 
   for (auto& t : r.trespass) std::printf("guard band written: %s\n", t.c_str());
   std::printf("%d passed, %d failed\n", r.verified(), r.failed() + int(r.trespass.size()));
   return r.ok() ? 0 : 1;
-}
-
-int devices(const Common& c) {
-  const target::Target t = target::c_target_of_host(thread_count(c));
-  std::string compiler;
-  try {
-    compiler = open_host(c).compiler->path();
-  } catch (const Error& e) { compiler = e.headline(); }
-  const std::string why[] = {"cuda", "opencl", "vulkan", "webgpu", "metal"};
-  if (c.json) {
-    std::printf(
-        "{\"schema\":\"tang.devices/"
-        "1\",\"devices\":[{\"name\":\"c\",\"lanes\":%d,\"threads\":%d,\"compiler\":\"%s\"}],\"absent\":[",
-        t.lanes, t.workers, compiler.c_str());
-    for (size_t k = 0; k < 5; ++k)
-      std::printf("%s{\"name\":\"%s\",\"why\":\"this target is not built yet\"}", k ? "," : "",
-                  why[k].c_str());
-    std::puts("]}");
-    return 0;
-  }
-  std::printf("c        %d f32 lanes, %d threads, compiler %s\n", t.lanes, t.workers, compiler.c_str());
-  for (auto& w : why) std::printf("%-8s this target is not built yet\n", w.c_str());
-  return 0;
 }
 
 } // namespace tang::cli

@@ -18,7 +18,13 @@ tang_room(models   FOLDER models USES eval grad)  # builders: clients of tang.hp
 tang_room(lower    USES plan kernel)   # plan -> kernel IR (point, fold, tile, recur, stage)
 tang_room(bound    USES ir kernel)      # linear program of the views: traffic bound, certificates, box tiles
 tang_room(emit     USES kernel)       # dialects as thin printers
-tang_room(device   USES target LIBS Threads::Threads ${CMAKE_DL_LIBS})  # bytes, launches, clocks
+tang_room(device   NO_UNITY USES target LIBS Threads::Threads ${CMAKE_DL_LIBS})  # bytes, launches, clocks
+if(APPLE) # Objective-C++ beside the room's C++
+  enable_language(OBJCXX)
+  target_sources(device PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/src/device/metal.mm)
+  target_compile_options(device PRIVATE $<$<COMPILE_LANGUAGE:OBJCXX>:-fobjc-arc>)
+  target_link_libraries(device PUBLIC "-framework Metal" "-framework Foundation")
+endif()
 tang_room(run      USES rewrite lower emit device)  # the pipeline as one readable list; Program
 tang_room(verify   USES run eval)       # poison, guard bands, kernel against oracle, blame by provenance
 find_package(SQLite3 REQUIRED)

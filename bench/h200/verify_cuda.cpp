@@ -8,7 +8,7 @@
 #include <fstream>
 #include <random>
 
-#include "run/cases.hpp"
+#include "tang/models/cases.hpp"
 #include "tang/base/hash.hpp"
 #include "tang/run/cuda.hpp"
 #include "tang/verify/verify.hpp"

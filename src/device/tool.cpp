@@ -62,7 +62,7 @@ std::vector<std::string> Tool::run(const std::vector<std::string>& texts) {
     j.in = stem + options_.in, j.out = stem + options_.out, j.log = stem + ".log";
     todo.push_back(std::move(j));
   }
-  const ProcessLimits limits;
+  const ProcessLimits& limits = options_.limits;
   std::string refused;
   for (size_t first = 0; first < todo.size(); first += at_once) {
     const size_t last = std::min(todo.size(), first + at_once);

@@ -18,6 +18,7 @@ struct ToolOptions {
   std::string work = "/tmp";
   std::string cache; // folder; empty: none
   std::string extra; // what else the result depends on
+  ProcessLimits limits;
 };
 
 class Tool {

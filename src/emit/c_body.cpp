@@ -323,10 +323,9 @@ void BodyText::declare(int level, const std::string& mask, Part part) {
 
 // What fits lanes.
 std::optional<std::string> BodyText::refuses_lanes(const std::map<int64_t, Range>& vars) {
-  constexpr int64_t big = int64_t(1) << 30;
+  constexpr int64_t steep = int64_t(1) << 25; // of a guard's coefficient
   bool narrow_load = false;
   auto fits = [](const Range& r) { return r.known() && r.lo >= INT32_MIN && r.hi <= INT32_MAX; };
-  auto small = [](const Range& r) { return r.known() && r.lo > -big && r.hi < big; };
   for (Id id : order_) {
     const Term& t = p_[id];
     Range& r = ranges_[id];
@@ -335,29 +334,11 @@ std::optional<std::string> BodyText::refuses_lanes(const std::map<int64_t, Range
       r = t.whole == INT64_MAX && !u_.wide ? Range{INT32_MAX, INT32_MAX} : Range{t.whole, t.whole};
       continue;
     }
+    if (t.type == Type::index) r = kernel::term_range(p_, t, in);
     if (t.op == Op::coord) r = u_.ranges[size_t(t.whole)];
     if (t.op == Op::var && t.type == Type::index && vars.count(t.whole)) r = vars.at(t.whole);
-    if (t.op == Op::select) {
-      r = {std::min(in(1).lo, in(2).lo), std::max(in(1).hi, in(2).hi)};
-    } else if (t.type == Type::index && t.arity() == 2 && (t.op == Op::max || t.op == Op::min)) {
-      r = {std::min(in(0).lo, in(1).lo), std::max(in(0).hi, in(1).hi)};
-    } else if (t.type == Type::index && t.op == Op::add && small(in(0)) && small(in(1))) {
-      r = {in(0).lo + in(1).lo, in(0).hi + in(1).hi};
-    } else if (t.type == Type::index && t.op == Op::neg && small(in(0))) {
-      r = {-in(0).hi, -in(0).lo};
-    } else if (t.type == Type::index && t.op == Op::mul && small(in(0)) && small(in(1))) {
-      const auto [lo, hi] =
-          std::minmax({in(0).lo * in(1).lo, in(0).lo * in(1).hi, in(0).hi * in(1).lo, in(0).hi * in(1).hi});
-      r = {lo, hi};
-    } else if (t.op == Op::to_index && p_[t.args[0]].type == Type::boolean) {
-      r = {0, 1};
-    }
-    if (t.op == Op::arg) {
-      const Format f = u_.memory(body_->refs[size_t(t.whole)].memory).format;
-      if (f == Format::i32) r = {INT32_MIN, INT32_MAX};
-      if (f == Format::i16) r = {INT16_MIN, INT16_MAX};
-      if (f == Format::i8) r = {INT8_MIN, INT8_MAX};
-    }
+    if (t.op == Op::arg && t.type == Type::index)
+      r = kernel::format_range(u_.memory(body_->refs[size_t(t.whole)].memory).format);
     if (!vector_.at(id)) continue;
     if (t.type == Type::bits) return "bits in lanes";
     if (t.op == Op::arg) narrow_load |= t.type == Type::index && ranges_[id].hi == INT32_MAX;
@@ -373,7 +354,7 @@ std::optional<std::string> BodyText::refuses_lanes(const std::map<int64_t, Range
         for (auto& c : b) {
           for (auto& x : c.refs)
             if (ref_vector(x.first)) return "a gathered guard";
-          if (std::abs(coefficient(c.affine, lane_)) > big / 32) return "a guard with a large coefficient";
+          if (std::abs(coefficient(c.affine, lane_)) > steep) return "a guard with a large coefficient";
         }
   }
   if (nowhere_ && narrow_load) return "32-bit indices beside INT64_MAX";

@@ -18,18 +18,6 @@ std::string Unit::helper(const std::string& text) {
   return k.name + "_part" + std::to_string(at);
 }
 
-Range Unit::range(const Affine& a) const {
-  Range r{a.c, a.c};
-  for (auto& [v, c] : a.terms) {
-    const Range& x = ranges[size_t(v)];
-    if (!x.known()) return {};
-    const auto p = mul_saturated(c, x.lo), q = mul_saturated(c, x.hi);
-    r.lo = add_saturated(r.lo, std::min(p, q));
-    r.hi = add_saturated(r.hi, std::max(p, q));
-  }
-  return r;
-}
-
 std::string number(int64_t v) {
   if (v == INT64_MIN) return "INT64_MIN";
   return v < 0 ? "(" + std::to_string(v) + ")" : std::to_string(v);

@@ -9,6 +9,7 @@
 
 #include "tang/emit/c.hpp"
 #include "tang/emit/dialect.hpp"
+#include "tang/kernel/ranges.hpp"
 
 namespace tang::emit {
 
@@ -22,11 +23,7 @@ using kernel::Type;
 using kernel::Value;
 using kernel::Var;
 
-struct Range {
-  int64_t lo = INT64_MIN / 4, hi = INT64_MAX / 4;
-
-  bool known() const { return lo > INT64_MIN / 4 && hi < INT64_MAX / 4; }
-};
+using kernel::Range;
 
 // A statement with arithmetic to spare fetches what the next round of its loop reads first.
 struct Prefetch {
@@ -60,7 +57,7 @@ public:
 
   std::string fresh(const std::string& stem) { return stem + std::to_string(next_++); }
 
-  Range range(const Affine& a) const;
+  Range range(const Affine& a) const { return kernel::range(a, ranges); }
 
   const Memory& memory(int m) const { return k.memories[size_t(m)]; }
 

@@ -285,7 +285,7 @@ std::string shuffles(int lanes) {
 
 Spelling spelling(const char* f, const char* i, const char* u, const char* m, const char* suffix) {
   return {{{"F", f}, {"I", i}, {"U", u}, {"M", m}, {"D", "double"}, {"R", "double"}, {"Z", "int64_t"}, {"N", "uint64_t"},
-           {"TO_Z", "(int64_t)"}, {"TO_N", "(uint64_t)"}, {"TO_U", ""}, {"ZBITS", "64"}, {"ZMAX", "INT64_MAX"}, {"ZMIN", "INT64_MIN"}, {"ZTOP", "0x1p63"},
+           {"TO_Z", "(int64_t)"}, {"TO_N", "(uint64_t)"}, {"TO_U", ""}, {"ZBITS", "64"}, {"NEAR_SINE", "32768.0f"}, {"ZMAX", "INT64_MAX"}, {"ZMIN", "INT64_MIN"}, {"ZTOP", "0x1p63"},
            {"INF", "__builtin_inff()"}, {"NAN_", "__builtin_nanf(\"\")"}, {"D_SQRT", "__builtin_sqrt"}, {"D_FMA", "__builtin_fma"}},
           suffix};
 }
@@ -299,7 +299,7 @@ std::string c_prelude(const COptions& o) {
   const Spelling one = spelling("float", "int32_t", "uint32_t", "int", "1"), lanes = spelling("F", "I", "U", "M", "W");
   Spelling far = one;
   far.words["TANG"] = "static __attribute__((noinline, unused))";
-  auto all = [](const Spelling& x) { return spelled(simple_text, x) + spelled(elementary_text, x); };
+  auto all = [](const Spelling& x) { return spelled(simple_text, x) + spelled(fused_pi_text, x) + spelled(elementary_text, x); };
   return head + spelled(integer_text, one) + spelled(wide_text, one) + spelled(narrow_text, one) + v + all(one) +
          all(lanes) + spelled(far_sine_text, far) + sines;
 }

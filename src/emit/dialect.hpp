@@ -27,7 +27,7 @@ public:
   virtual std::string is_nan(const std::string& x) const { return "(" + x + " != " + x + ")"; }
 
   virtual std::string inside(const std::string& x, int64_t extent) const; // 0 <= x < extent
-  std::string wrapped(const std::string& a, const char* op, const std::string& b) const;
+  virtual std::string wrapped(const std::string& a, const char* op, const std::string& b) const;
   std::string zero(kernel::Type t, bool wide) const;
   virtual std::string place(const std::string& as, const std::string& at) const { return as + "[" + at + "]"; }
 

@@ -45,6 +45,23 @@ TANG F tang_floor$(F x) {
 }
 )";
 
+const char* const fused_pi_text = R"(
+TANG F tang_less_pi$(F x, F k) { // x - k pi
+  F r = tang_fma$(k, tang_splat$(-0x1.921fb6p+1f), x);
+  r = tang_fma$(k, tang_splat$(0x1.777a5cp-24f), r);
+  return tang_fma$(k, tang_splat$(0x1.ee59dap-49f), r);
+}
+)";
+
+const char* const split_pi_text = R"(
+TANG F tang_less_pi$(F x, F k) { // x - k pi, pi in parts of 10 bits: k has 14, every product is exact
+  F r = x - k * 0x1.92p+1f;
+  r = r - k * 0x1.fb8p-11f;
+  r = r + k * 0x1.5ep-22f;
+  return r - k * 0x1.0b4612p-33f;
+}
+)";
+
 // tang_shift(x) is x rounded to an integer, as a number s that tang_shifted(s) turns into that integer as a real and
 // tang_count(s) into one as an integer.
 const char* const elementary_text = R"(
@@ -94,9 +111,7 @@ TANG F tang_log2$(F x) {
 TANG F tang_sin_near$(F x) {
   const F t = tang_shift$(x * 0x1.45f306p-2f);
   const F k = tang_shifted$(t);
-  F r = tang_fma$(k, tang_splat$(-0x1.921fb6p+1f), x);
-  r = tang_fma$(k, tang_splat$(0x1.777a5cp-24f), r);
-  r = tang_fma$(k, tang_splat$(0x1.ee59dap-49f), r);
+  const F r = tang_less_pi$(x, k);
   const F z = r * r;
   F p = tang_splat$(-0x1.dfe85ep-26f);
   p = tang_fma$(p, z, tang_splat$(0x1.747576p-19f));
@@ -220,7 +235,7 @@ TANG F tang_sin_far$(F x) {
   return tang_f$(tang_u$(r) ^ (flip << 31u));
 }
 TANG F tang_sin$(F x) {
-  if (tang_abs$(x) <= 32768.0f) { return tang_sin_near$(x); }
+  if (tang_abs$(x) <= NEAR_SINE) { return tang_sin_near$(x); }
   return tang_sin_far$(x);
 }
 )";
@@ -261,30 +276,22 @@ TANG F tang_from_e4m3(U b) {
   const U normal = (m << 20u) + 0x3c000000u;
   return tang_f1(tang_selu1(m == 0x7fu, 0x7fc00000u, tang_selu1(m < 8u, small, normal)) | s);
 }
-// Rounds |x| to `mantissa` bits with the least exponent `least`, ties to even; the caller handles overflow.
-TANG F tang_grid(F x, I mantissa, I least) {
-  I e = tang_int1((tang_u1(x) >> 23u) & 255u) - 127;
-  if (e < least) { e = least; }
-  const F q = tang_f1(tang_unsigned1(e - mantissa + 23 + 127) << 23u) * 1.5f;
-  return (x + q) - q;
-}
 TANG U tang_to_e5m2(F x) {
-  const U s = (tang_u1(x) >> 24u) & 0x80u;
-  const U a = tang_u1(x) & 0x7fffffffu;
-  if (a > 0x7f800000u) { return s | 0x7fu; }
-  if (a >= 0x47800000u) { return s | 0x7cu; }
-  const F g = tang_grid(tang_f1(a), 2, -14);
-  if (g > 57344.0f) { return s | 0x7cu; }
-  return s | (tang_to_f16(g) >> 8u);
+  const U u = tang_u1(x);
+  const U s = (u >> 24u) & 0x80u;
+  const U a = u & 0x7fffffffu;
+  const U small = tang_u1(tang_f1(a) + 128.0f) - 0x43000000u;
+  const U normal = ((a + 0xfffffu + ((a >> 21u) & 1u)) >> 21u) - 448u;
+  const U big = tang_selu1(a > 0x7f800000u, 0x7fu, tang_selu1(a >= 0x47700000u, 0x7cu, normal));
+  return tang_selu1(a < 0x38800000u, small, big) | s;
 }
 TANG U tang_to_e4m3(F x) {
-  const U s = (tang_u1(x) >> 24u) & 0x80u;
-  const U a = tang_u1(x) & 0x7fffffffu;
-  if (a >= 0x44800000u) { return s | 0x7fu; }
-  const F g = tang_grid(tang_f1(a), 3, -6);
-  if (g > 448.0f) { return s | 0x7fu; }
-  if (g < 0x1p-6f) { return s | tang_unsigned1(tang_whole1(g * 0x1p9f)); }
-  return s | ((tang_u1(g) - 0x3c000000u) >> 20u);
+  const U u = tang_u1(x);
+  const U s = (u >> 24u) & 0x80u;
+  const U a = u & 0x7fffffffu;
+  const U small = tang_u1(tang_f1(a) + 16384.0f) - 0x46800000u;
+  const U normal = ((a + 0x7ffffu + ((a >> 20u) & 1u)) >> 20u) - 960u;
+  return tang_selu1(a < 0x3c800000u, small, tang_selu1(a > 0x43e80000u, 0x7fu, normal)) | s;
 }
 )";
 
@@ -378,7 +385,7 @@ std::string decimal_float(double v) {
 Spelling c_like_spelling() {
   return {{{"F", "float"}, {"I", "int32_t"}, {"U", "uint32_t"}, {"M", "bool"}, {"D", "double"}, {"R", "double"},
            {"Z", "int64_t"}, {"N", "uint64_t"}, {"TO_Z", "(int64_t)"}, {"TO_N", "(uint64_t)"}, {"TO_U", ""},
-           {"ZBITS", "64"}, {"ZMAX", "INT64_MAX"}, {"ZMIN", "INT64_MIN"}, {"ZTOP", "0x1p63"},
+           {"ZBITS", "64"}, {"NEAR_SINE", "32768.0f"}, {"ZMAX", "INT64_MAX"}, {"ZMIN", "INT64_MIN"}, {"ZTOP", "0x1p63"},
            {"tang_int1", "(int32_t)"}, {"tang_unsigned1", "(uint32_t)"}, {"tang_real1", "(float)"},
            {"tang_real_of_u1", "(float)"}, {"tang_whole1", "(int32_t)"}}};
 }

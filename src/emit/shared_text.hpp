@@ -24,8 +24,13 @@ extern const char* const integer_text;
 // Over F, I, U, M and the primitives tang_{sel,less,equal,iless,not,both,splat,ints,fma,upper,lower,u,f,real,whole,
 // int,unsigned}: ratio, abs, floor; then exp2, log2, sin of |x| <= 2^15 as tang_sin_near, atan2.
 extern const char* const simple_text;
+// elementary_text needs one of the two above it: where a multiply-add rounds once, and where it may round twice.
+extern const char* const fused_pi_text;
+extern const char* const split_pi_text;
 extern const char* const elementary_text;
-extern const char* const far_sine_text; // the sine of any x, in 32-bit integers
+// The sine of any x, reduced in 32-bit integers beyond NEAR_SINE: 2^15, or 1.5 where the compiler may reassociate what
+// elementary_text relies on.
+extern const char* const far_sine_text;
 // tang_from_X(U) and tang_to_X(F) of every narrow format; scalar.
 extern const char* const narrow_text;
 // The last primitives that a GPU's scalars are made of, over tang_{sel,u}: max, min, is_nan, upper, lower.

@@ -7,6 +7,7 @@
 #include "tang/kernel/analyze.hpp"
 #include "tang/kernel/barriers.hpp"
 #include "tang/kernel/distribute.hpp"
+#include "tang/kernel/ranges.hpp"
 
 namespace tang::kernel {
 
@@ -112,6 +113,8 @@ std::optional<std::string> lacking(const Kernel& k, const target::Target& t) {
     if (mul_saturated(m.size(), expr::row(m.format).bits) / 8 > t.binding_bytes)
       return m.name + " takes more than the " + std::to_string(t.binding_bytes) + " bytes that a kernel of target " + t.name + " can name at once";
   }
+  if (!t.index64)
+    if (auto why = beyond_32_bits(k)) return *why + ", and target " + t.name + " has no wider integers";
   if (globals > t.storage_bindings)
     return "it names " + std::to_string(globals) + " memories, target " + t.name + " binds " + std::to_string(t.storage_bindings);
   return {};
@@ -120,7 +123,7 @@ std::optional<std::string> lacking(const Kernel& k, const target::Target& t) {
 }  // namespace
 
 Result<Kernel> try_legalize(const Kernel& k, const target::Target& t) {
-  if (auto why = lacking(k, t)) return Refusal{*why};
+  if (auto why = lacking(expand_pipelines(k), t)) return Refusal{*why};
   if (t.workgroup_limit > 1) return shared_among_lanes(k, t);
   if (k.lanes > 1) return Refusal{"target " + t.name + " runs one lane a workgroup, the kernel is for " + std::to_string(k.lanes)};
   Kernel out = expand_pipelines(k);

@@ -4,6 +4,7 @@
 
 #include "tang/emit/c.hpp"
 #include "tang/kernel/legalize.hpp"
+#include "tang/kernel/merge.hpp"
 #include "tang/rewrite/directed.hpp"
 #include "tang/run/program.hpp"
 
@@ -32,6 +33,85 @@ ir::Graph split(ir::Graph g, schedule::Schedule& s) {
   }
   return g;
 }
+
+// Arguments that lie in one place: a donated state and its new value.
+void merge_places(const plan::Plan& p, lower::Lowered& l) {
+  auto place = [&](const lower::Argument& a) -> std::optional<ir::Port> {
+    auto* port = std::get_if<ir::Port>(&a.what);
+    if (!port) return {};
+    const plan::Buffer* b = p.buffer(*port);
+    return b && b->overwrites ? ir::Port{*b->overwrites, 0} : *port;
+  };
+  for (size_t b = 1; b < l.arguments.size(); ++b)
+    for (size_t a = 0; a < b; ++a) {
+      if (!place(l.arguments[a]) || place(l.arguments[a]) != place(l.arguments[b])) continue;
+      auto one = kernel::merged(l.kernel, int(a), int(b)); // globals come first, in the order of arguments
+      if (!one) throw Error({}, "the kernel cannot run on this target", {{one.why(), {}}}, "choose another target");
+      l.kernel = std::move(*one);
+      l.arguments[a].written |= l.arguments[b].written;
+      l.arguments.erase(l.arguments.begin() + long(b--));
+      break;
+    }
+}
+
+// A kernel names more memories than the target binds: the temporaries of one format lie in one allocation, and kernels
+// name it once.
+void pool_temporaries(lower::Program& p, const target::Target& t) {
+  bool many = false;
+  for (auto& l : p.kernels) many |= int(l.arguments.size()) > t.storage_bindings;
+  if (!many) return;
+  struct Place {
+    int pool;
+    int64_t at;
+  };
+  std::map<int, Place> places;
+  std::map<ir::Format, int> pools;
+  std::map<int, int64_t> elements; // of a pool
+  auto temporary = [](const lower::Argument& a) {
+    auto* n = std::get_if<int>(&a.what);
+    return n ? *n : -1;
+  };
+  std::set<int> apart; // read with a test of every coordinate
+  for (auto& l : p.loops) apart.insert(l.time);
+  for (auto& l : p.kernels)
+    for (size_t k = 0; k < l.arguments.size(); ++k)
+      if (kernel::checks(l.kernel, int(k))) apart.insert(temporary(l.arguments[k]));
+  for (auto& l : p.kernels)
+    for (size_t k = 0; k < l.arguments.size(); ++k) {
+      const int n = temporary(l.arguments[k]);
+      if (n < 0 || apart.count(n) || places.count(n)) continue;
+      const ir::Format f = l.kernel.memories[k].format;
+      auto [pool, fresh] = pools.try_emplace(f, int(p.temporaries.size()));
+      if (fresh) p.temporaries.push_back(0);
+      places[n] = {pool->second, elements[pool->second]};
+      const int64_t unit = std::max<int64_t>(1, 16 / bytes_of(f));
+      elements[pool->second] += (p.temporaries[size_t(n)] / bytes_of(f) + unit) / unit * unit;
+    }
+  for (auto& [f, n] : pools) p.temporaries[size_t(n)] = elements[n] * bytes_of(f);
+  for (auto& l : p.kernels)
+    for (auto& [f, pool] : pools) {
+      std::vector<kernel::Part> parts;
+      for (size_t k = 0; k < l.arguments.size(); ++k)
+        if (auto it = places.find(temporary(l.arguments[k])); it != places.end() && it->second.pool == pool)
+          parts.push_back({int(k), it->second.at});
+      if (parts.empty()) continue;
+      l.kernel = kernel::joined(l.kernel, parts, elements[pool]);
+      for (size_t n = parts.size(); n-- > 1;) {
+        l.arguments[size_t(parts[0].memory)].written |= l.arguments[size_t(parts[n].memory)].written;
+        l.arguments.erase(l.arguments.begin() + parts[n].memory);
+      }
+      l.arguments[size_t(parts[0].memory)].what = pool;
+    }
+  for (auto& [n, place] : places) p.temporaries[size_t(n)] = 0;
+}
+
+// A user's 64-bit integers could be anything.
+void refuse_wide_inputs(const ir::Graph& g, const target::Target& t) {
+  for (auto& n : g.nodes)
+    if (auto* in = n.input(); in && in->format == ir::Format::i64)
+      throw Error(n.where, "input '" + n.name + "' holds 64-bit integers", {{"target " + t.name + " has integers of 32 bits", {}}},
+                  "declare it as i32");
+}
 } // namespace
 
 Derivation derive(const ir::Graph& g, const Options& o) {
@@ -48,8 +128,11 @@ Derivation derive(const ir::Graph& g, const Options& o) {
   graph = split(rewrite::expose_support(graph), schedule);
   d.plan = plan::make_plan(graph, schedule);
   d.kernels = lower::lower(d.plan, schedule, o.target);
+  pool_temporaries(d.kernels, o.target);
+  if (!o.target.index64) refuse_wide_inputs(g, o.target);
   std::map<std::string, std::string> known; // canonical text -> name
   for (auto& l : d.kernels.kernels) {
+    if (!o.target.aliases) merge_places(d.plan, l);
     l.kernel = kernel::legalize(l.kernel, o.target);
     const std::string text = kernel::print(l.kernel);
     auto [it, fresh] = known.try_emplace(text, "k" + device::digest(text).substr(0, 16));

@@ -76,6 +76,8 @@ public:
 
   const Derivation& derivation() const { return derivation_; }
 
+  const target::Target& target() const { return options_.target; }
+
   device::Device& device() { return *backend_.device; }
 
   // Where a stored port lies; nothing for one that is not stored.

@@ -1,15 +1,17 @@
 #include "tang/run/targets.hpp"
 
+#include "tang/device/metal.hpp"
 #include "tang/device/opencl.hpp"
 #include "tang/device/vulkan.hpp"
+#include "tang/device/webgpu.hpp"
 #include "tang/emit/glsl.hpp"
+#include "tang/emit/msl.hpp"
 #include "tang/emit/opencl.hpp"
+#include "tang/emit/wgsl.hpp"
 #include "tang/run/cuda.hpp"
 
 namespace tang::run {
 
-namespace {
-// All kernels in one text, as a compiler that takes a unit wants them, or one text a kernel.
 Backend on_gpu(std::shared_ptr<device::Device> device, const emit::GpuDialect& dialect, bool one_text_a_kernel) {
   return {std::move(device), [&dialect, one_text_a_kernel](const Derivation& d, const Options&) {
             std::vector<const kernel::Kernel*> all;
@@ -25,13 +27,23 @@ Backend on_gpu(std::shared_ptr<device::Device> device, const emit::GpuDialect& d
           }};
 }
 
+namespace {
 Result<Opened> open_c(const TargetOptions& o) {
-  try {
-    auto compiler = std::make_shared<device::Compiler>(o.compiler);
+  auto open = [&](const device::CompilerOptions& how) {
+    auto compiler = std::make_shared<device::Compiler>(how);
     Opened out{target::c_target_of_host(o.threads), "compiler " + compiler->path(), {}};
     out.backend = on_cpu(std::move(compiler), std::make_shared<device::Cpu>(o.threads));
     return out;
-  } catch (const device::CompileError& e) { return Refusal{e.headline()}; }
+  };
+  try {
+    return open(o.compiler);
+  } catch (const device::CompileError& e) {
+    return Refusal{e.headline()};
+  } catch (const Error&) { // the folder of the cache cannot be used: compile anew
+    device::CompilerOptions plain = o.compiler;
+    plain.cache.clear();
+    return open(plain);
+  }
 }
 
 Result<Opened> open_cuda(const TargetOptions& o) {
@@ -57,12 +69,28 @@ Result<Opened> open_vulkan(const TargetOptions& o) {
   return Opened{(*d)->target(), (*d)->name(), on_gpu(*d, emit::glsl_dialect(), true)};
 }
 
+Result<Opened> open_webgpu(const TargetOptions& o) {
+  auto d = device::Webgpu::find({o.webgpu});
+  if (!d) return Refusal{d.why()};
+  return Opened{(*d)->target(), (*d)->name(), on_gpu(*d, emit::wgsl_dialect(), true)};
+}
+
+Result<Opened> open_metal(const TargetOptions&) {
+#if defined __APPLE__
+  auto d = device::Metal::find();
+  if (!d) return Refusal{d.why()};
+  return Opened{(*d)->target(), (*d)->name(), on_gpu(*d, emit::msl_dialect(), false)};
+#else
+  return Refusal{"Metal is of Apple's systems, and this is another"};
+#endif
+}
+
 struct Row {
   const char* name;
   Result<Opened> (*open)(const TargetOptions&);
 };
 
-const Row rows[] = {{"c", open_c}, {"cuda", open_cuda}, {"opencl", open_opencl}, {"vulkan", open_vulkan}};
+const Row rows[] = {{"c", open_c}, {"cuda", open_cuda}, {"opencl", open_opencl}, {"vulkan", open_vulkan}, {"webgpu", open_webgpu}, {"metal", open_metal}};
 } // namespace
 
 const std::vector<std::string>& target_names() {

@@ -40,13 +40,24 @@ Array from_memory(const void* at, ir::Format f, std::vector<int64_t> shape, expr
   return a;
 }
 
+// On a target of class finite the largest f32 stands for infinity, and NaN is never promised: such values as infinities.
+double of_finite(double v) {
+  constexpr double most = 3.4028234663852886e38;
+  return v > most * 0.5 ? HUGE_VAL : v < -most * 0.5 ? -HUGE_VAL : v;
+}
+
 // Fills error, unwritten and ok. Absent points of a stored array hold its fill and are seen by nobody.
-void compare(Check& c, const Array& got, const Array& want, double budget, ir::Format f, double size = 0) {
+void compare(Check& c, const Array& got, const Array& want, double budget, ir::Format f, target::Class values,
+             double size = 0) {
   c.values = c.unwritten = 0;
   double worst = 0, scale = size;
   for (int64_t k = 0; k < want.size(); ++k) {
-    const expr::Value x = got.at(k), y = want.at(k);
+    expr::Value x = got.at(k), y = want.at(k);
     if (y.state != State::present) continue;
+    if (values == target::Class::finite && want.type == expr::Type::real) {
+      if (std::isnan(y.r)) continue;
+      x.r = of_finite(x.r), y.r = of_finite(y.r);
+    }
     ++c.values;
     if (want.type != expr::Type::real) {
       worst = std::max(worst, x.i == y.i ? 0.0 : HUGE_VAL);
@@ -69,13 +80,14 @@ void compare(Check& c, const Array& got, const Array& want, double budget, ir::F
 }
 
 // Which other value does the buffer hold? Names the kernel whose correct output it contains.
-std::string provenance(eval::Oracle& o, const plan::Plan& p, Port failing, const Array& got, double budget) {
+std::string provenance(eval::Oracle& o, const plan::Plan& p, Port failing, const Array& got, double budget,
+                       target::Class values) {
   for (auto& b : p.buffers) {
     if (b.of == failing) continue;
     const Array& other = o.port(b.of);
     if (other.size() != got.size() || other.type != got.type) continue;
     Check c;
-    compare(c, got, other, budget, b.format);
+    compare(c, got, other, budget, b.format, values);
     if (c.ok && c.values) return "it holds the value of " + p.graph->label(b.of);
   }
   return "";
@@ -98,7 +110,7 @@ std::vector<char> packed(const ir::Node& n, const ir::Input& in, const eval::Inp
 
 Check compared(const void* held, ir::Format f, const Array& want, double budget) {
   Check c;
-  compare(c, from_memory(held, f, want.shape, want.type), want, budget, f);
+  compare(c, from_memory(held, f, want.shape, want.type), want, budget, f, target::Class::exact);
   return c;
 }
 
@@ -119,6 +131,7 @@ Report verify(run::Program& p, const ir::Graph& written, const eval::Inputs& giv
               int threads) {
   const plan::Plan& plan = p.derivation().plan;
   const ir::Graph& g = *plan.graph;
+  const target::Class values = p.target().values;
   const auto& kernels = p.derivation().kernels.kernels;
   eval::Inputs inputs = given; // as the device sees them: rounded to their formats
   for (auto& n : written.nodes)
@@ -167,10 +180,10 @@ Report verify(run::Program& p, const ir::Graph& written, const eval::Inputs& giv
           at.region->read(held.data(), at.offset, held.size());
           const Array got = from_memory(held.data(), b.format, b.shape, g.type(b.of));
           const Array want = oracle.port(b.of);
-          compare(c, got, want, budget, b.format);
+          compare(c, got, want, budget, b.format, values);
           // Terms that cancel: their rounding is small against what was added, not against what is left.
-          if (!c.ok) compare(c, got, want, budget, b.format, magnitude(g, oracle, b.of));
-          if (!c.ok) c.why = provenance(oracle, plan, b.of, got, budget);
+          if (!c.ok) compare(c, got, want, budget, b.format, values, magnitude(g, oracle, b.of));
+          if (!c.ok) c.why = provenance(oracle, plan, b.of, got, budget, values);
           report.kernels.push_back(c);
           Array placed = got; // later kernels are judged from here; absence stays absence
           placed.state = want.state;
@@ -186,7 +199,7 @@ Report verify(run::Program& p, const ir::Graph& written, const eval::Inputs& giv
     std::vector<char> held(size_t(eval::volume(shape) * run::bytes_of(p.format(o.name))));
     p.read(o.name, held.data());
     const Array got = from_memory(held.data(), p.format(o.name), shape, written.type(port));
-    compare(c, got, naive.port(port), budget, p.format(o.name));
+    compare(c, got, naive.port(port), budget, p.format(o.name), values);
     report.outputs.push_back(c);
   }
   report.trespass = p.trespass();

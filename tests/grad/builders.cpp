@@ -1,6 +1,6 @@
 // Every builder of models/: its gradient against central differences and forward mode.
 #include "grad/check.hpp"
-#include "run/cases.hpp"
+#include "tang/models/cases.hpp"
 
 using namespace tang;
 using namespace tang::test;

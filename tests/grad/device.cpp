@@ -1,6 +1,6 @@
 // Every builder's gradient on the C target: each kernel and each gradient against the oracle.
 #include "grad/check.hpp"
-#include "run/cases.hpp"
+#include "tang/models/cases.hpp"
 #include "run/harness.hpp"
 #include "tang/verify/verify.hpp"
 

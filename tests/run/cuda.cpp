@@ -1,7 +1,7 @@
 // The kernels of the builders fit a GPU, and those of each builder's first graph compile without one; skipped
 // where NVRTC is not installed.
 #include "tang/emit/cuda.hpp"
-#include "run/cases.hpp"
+#include "tang/models/cases.hpp"
 #include "run/harness.hpp"
 #include "tang/run/cuda.hpp"
 

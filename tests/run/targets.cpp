@@ -1,13 +1,21 @@
-// Every builder of models/ on every other target that this machine has a driver for, each kernel against the oracle.
+// Every builder of models/ on every target that this machine has a driver for, each kernel against the oracle.
 #include "tang/run/targets.hpp"
 
-#include "run/cases.hpp"
+#include "tang/models/cases.hpp"
 #include "run/harness.hpp"
+#include "run/metal_emulation.hpp"
+#include "tang/emit/msl.hpp"
 #include "tang/verify/verify.hpp"
 
 using namespace tang;
 
 namespace {
+Result<run::Opened> emulated_metal(const run::TargetOptions& o) {
+  auto d = test::EmulatedMetal::find(o.compiler.search, std::string(TANG_SOURCE) + "/tests/device/metal");
+  if (!d) return Refusal{d.why()};
+  return run::Opened{test::EmulatedMetal::target(), "MSL as C++ on this CPU", run::on_gpu(*d, emit::msl_dialect(), false)};
+}
+
 const Result<run::Opened>& opened(const std::string& name) {
   static std::map<std::string, Result<run::Opened>> all;
   auto it = all.find(name);
@@ -16,10 +24,15 @@ const Result<run::Opened>& opened(const std::string& name) {
     o.compiler = test::compiler_options();
     o.threads = 2;
     o.validate = true;
-    it = all.emplace(name, run::open_target(name, o)).first;
+    o.webgpu = {TANG_WEBGPU};
+    if (name == "webgpu") setenv("VK_ICD_FILENAMES", TANG_LAVAPIPE, 0); // software, where no driver was chosen
+    it = all.emplace(name, name == "metal" ? emulated_metal(o) : run::open_target(name, o)).first;
   }
   return it->second;
 }
+
+double worst_seen = 0; // of the test that runs, for the table of docs/targets.md
+int kernels_seen = 0;
 
 void verify_on(const run::Opened& to, const ir::Graph& g, eval::Inputs in, double budget) {
   uint64_t seed = 1;
@@ -29,6 +42,8 @@ void verify_on(const run::Opened& to, const ir::Graph& g, eval::Inputs in, doubl
   o.guards = true;
   run::Program p(g, to.backend, o);
   const auto r = verify::verify(p, g, in, budget, 2);
+  worst_seen = std::max(worst_seen, r.worst());
+  kernels_seen += int(p.derivation().kernels.kernels.size());
   for (auto& c : r.kernels) {
     EXPECT_TRUE(c.ok) << c.what << " (" << c.schedule << "): error " << c.error << ", " << c.unwritten << " unwritten of " << c.values << ". " << c.why << "\n"
                       << kernel::print(p.derivation().kernels.kernels[c.kernel].kernel);
@@ -45,6 +60,7 @@ TEST_P(Targets, builder) {
   const auto& [target, builder] = GetParam();
   const auto& to = opened(target);
   if (!to) GTEST_SKIP() << "not present: " << to.why();
+  worst_seen = kernels_seen = 0;
   for (auto& c : cases::builders)
     if (builder == c.name)
       c.run({[&](const ir::Graph& g, eval::Inputs in, double budget) {
@@ -56,15 +72,14 @@ TEST_P(Targets, builder) {
           ADD_FAILURE() << all;
         }
       }});
+  RecordProperty("device", to->description);
+  RecordProperty("class", to->target.values == target::Class::exact ? "exact" : "finite");
+  RecordProperty("kernels", kernels_seen);
+  RecordProperty("worst", std::to_string(worst_seen * 1e9)); // in 1e-9
 }
 
 namespace {
-std::vector<std::string> others() {
-  std::vector<std::string> out;
-  for (auto& n : run::target_names())
-    if (n != "c") out.push_back(n);
-  return out;
-}
+std::vector<std::string> every_target() { return run::target_names(); }
 std::vector<std::string> builder_names() {
   std::vector<std::string> out;
   for (auto& c : cases::builders) out.push_back(c.name);
@@ -72,5 +87,82 @@ std::vector<std::string> builder_names() {
 }
 } // namespace
 
-INSTANTIATE_TEST_SUITE_P(every, Targets, testing::Combine(testing::ValuesIn(others()), testing::ValuesIn(builder_names())),
+class OneTarget : public Targets {};
+
+// Elementary functions of a target, in units in the last place of the f64 answer; large arguments of the sine, too.
+TEST_P(OneTarget, elementary_functions) {
+  const auto& to = opened(std::get<0>(GetParam()));
+  if (!to) GTEST_SKIP() << "not present: " << to.why();
+  struct Function {
+    const char* name;
+    ir::Scalar (*term)(const ir::Scalar&, const ir::Scalar&);
+    double (*want)(double, double);
+    double lo, hi, bound; // of x; y is 0.3 x + 1
+  };
+  const Function all[] = {
+      {"exp2", [](auto& x, auto&) { return ir::exp2(x); }, [](double x, double) { return std::exp2(x); }, -120, 120, 4},
+      {"log2", [](auto& x, auto&) { return ir::log2(x); }, [](double x, double) { return std::log2(x); }, 1e-30, 1e3, 4},
+      {"sin", [](auto& x, auto&) { return ir::sin(x); }, [](double x, double) { return std::sin(x); }, -1000, 1000, 4},
+      {"large sin", [](auto& x, auto&) { return ir::sin(x); }, [](double x, double) { return std::sin(x); }, 4e4, 1e30, 4},
+      {"atan2", [](auto& x, auto& y) { return ir::atan2(y, x); }, [](double x, double y) { return std::atan2(y, x); }, -9, 9, 6},
+      {"sqrt", [](auto& x, auto&) { return ir::sqrt(x); }, [](double x, double) { return std::sqrt(x); }, 0, 1e9, 3},
+      {"floor", [](auto& x, auto&) { return ir::floor(x); }, [](double x, double) { return std::floor(x); }, -1e9, 1e9, 0},
+      {"quotient", [](auto& x, auto& y) { return x / y; }, [](double x, double y) { return x / y; }, 0.1, 1e5, 2.5},
+  };
+  constexpr int64_t n = 20000;
+  for (auto& f : all) {
+    ir::Builder b;
+    ir::Tensor x = b.input("x", {n}), y = b.input("y", {n});
+    auto [i] = ir::axes<"i">();
+    b.output(ir::map({i}, f.term(x(i), y(i))), "out");
+    const ir::Graph g = b.graph();
+    run::Program p(g, to->backend, run::options_for(to->target));
+    std::vector<float> xs(n), ys(n), got(n);
+    for (int64_t k = 0; k < n; ++k) {
+      const double t = double(k) / double(n - 1), u = f.hi > 1e20 ? f.lo * std::pow(f.hi / f.lo, t) : f.lo + (f.hi - f.lo) * t;
+      xs[size_t(k)] = float(u), ys[size_t(k)] = float(0.3 * u + 1);
+    }
+    p.write("x", xs.data()), p.write("y", ys.data());
+    p.run();
+    p.read("out", got.data());
+    double worst = 0, where = 0;
+    for (int64_t k = 0; k < n; ++k) {
+      const double want = f.want(double(xs[size_t(k)]), double(ys[size_t(k)]));
+      const double ulp = std::ldexp(1.0, std::max(want == 0 ? -149 : std::ilogb(want) - 23, -126));
+      const double off = std::fabs(double(got[size_t(k)]) - want) / ulp;
+      if (!(off <= worst)) worst = off, where = double(xs[size_t(k)]);
+    }
+    EXPECT_LE(worst, f.bound) << f.name << " at " << where;
+    std::printf("  %-10s %.2f ulp\n", f.name, worst);
+  }
+}
+
+// Storage in every narrow format, in and out, with sizes that leave a word partly filled; integers and truth values.
+TEST_P(OneTarget, narrow_storage) {
+  const auto& to = opened(std::get<0>(GetParam()));
+  if (!to) GTEST_SKIP() << "not present: " << to.why();
+  using ir::Format;
+  for (Format f : {Format::f16, Format::bf16, Format::e4m3, Format::e5m2, Format::tf32})
+    for (int64_t n : {1, 2, 37}) {
+      ir::Builder b;
+      ir::Tensor x = b.input("x", {5, n}, f), w = b.input("w", {n}, f);
+      auto [i, j] = ir::axes<"i j">();
+      b.output(ir::map({i, j}, x(i, j) * w(j) + 0.25), "y", f);
+      b.output(ir::map({i}, ir::sum(j, x(i, j) * w(j))), "s", f);
+      verify_on(*to, b.graph(), {}, 1e-5);
+    }
+  for (Format f : {Format::i8, Format::i16, Format::i32}) {
+    ir::Builder b;
+    ir::Tensor x = b.input("x", {3, 7}, f);
+    auto [i, j] = ir::axes<"i j">();
+    b.output(ir::map({i, j}, ir::max(x(i, j), ir::index_literal(b, -3))), "y", f);
+    std::vector<int64_t> v(21);
+    for (size_t k = 0; k < v.size(); ++k) v[k] = int64_t(k * 11 % 250) - 125;
+    verify_on(*to, b.graph(), {{"x", eval::indices({3, 7}, v)}}, 0);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(every, Targets, testing::Combine(testing::ValuesIn(every_target()), testing::ValuesIn(builder_names())),
                          [](const auto& x) { return std::get<0>(x.param) + "_" + std::get<1>(x.param); });
+INSTANTIATE_TEST_SUITE_P(every, OneTarget, testing::Combine(testing::ValuesIn(every_target()), testing::Values("functions")),
+                         [](const auto& x) { return std::get<0>(x.param); });

@@ -1,0 +1,31 @@
+layout(local_size_x = 64) in;
+layout(std430, set = 0, binding = 0) readonly buffer B0 { float m0[]; };
+layout(std430, set = 0, binding = 1) buffer B1 { float m1[]; };
+void main() {
+  const int lane = int(gl_LocalInvocationIndex);
+  const int64_t wg = int64_t((gl_WorkGroupID.x + gl_WorkGroupID.y * gl_NumWorkGroups.x));
+  const int64_t x0 = wg * 32;
+  for (int p0 = int(lane); p0 < 32; p0 += 64) {
+    const int64_t x1 = p0;
+    if ((-x0 - x1 + 99) >= 0) {
+      const float t1 = m0[uint((x0 + x1))];
+      const bool t3 = (t1 < 0.0f);
+      const float t4 = (-t1);
+      const float t5 = tang_max1(t1, t4);
+      const float t7 = (t5 * (-1.44269502f));
+      const float t8 = tang_exp21(t7);
+      const float t10 = (1.0f + t8);
+      const float t11 = (1 / t10);
+      const float t12 = (t8 / t10);
+      const float t13 = (t3 ? t12 : t11);
+      const float t14 = (t1 * t13);
+      const int64_t t15 = x0;
+      const int64_t t16 = x1;
+      const int64_t t17 = int64_t((uint64_t(t15) + uint64_t(t16)));
+      const float t18 = float(t17);
+      const float t19 = (t14 + t18);
+      const float v0 = t19;
+      m1[uint((x0 + x1))] = float(v0);
+    }
+  }
+}

@@ -1,0 +1,38 @@
+kernel void row_fold(device const float* m0 [[buffer(0)]], device float* m1 [[buffer(1)]], threadgroup uchar* shared [[threadgroup(0)]], uint lane_id [[thread_index_in_threadgroup]], uint group_id [[threadgroup_position_in_grid]], uint groups [[threadgroups_per_grid]]) {
+  threadgroup float* const m2 = (threadgroup float*)(shared + 0);
+  const int lane = (int)lane_id;
+  const int64_t wg = (int64_t)group_id;
+  const int64_t x0 = wg * 2;
+  for (int p0 = (int)lane; p0 < 32; p0 += 64) {
+    const int64_t x1 = p0 / 16;
+    const int64_t x3 = (p0) % 16;
+    if ((-x0 - x1 + 4) >= 0) {
+      float a0 = 0x0p+0f;
+      for (int64_t x4 = 0; x4 < 5; x4 += 1) {
+        if ((-x3 * 5 - x4 + 69) >= 0) {
+          const float t1 = m0[(x0 * 70 + x1 * 70 + x3 * 5 + x4)];
+          const float l0 = t1;
+          const float c3 = (a0 + l0);
+          const float n0 = c3;
+          a0 = n0;
+        }
+      }
+      m2[(x1 * 16 + x3)] = (float)a0;
+    }
+  }
+  threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);
+  for (int p1 = (int)lane; p1 < 2; p1 += 64) {
+    const int64_t x1 = p1;
+    if ((-x0 - x1 + 4) >= 0) {
+      float a0 = 0x0p+0f;
+      for (int64_t x5 = 0; x5 < 16; x5 += 1) {
+        const float t1 = m2[(x1 * 16 + x5)];
+        const float l0 = t1;
+        const float c3 = (a0 + l0);
+        const float n0 = c3;
+        a0 = n0;
+      }
+      m1[(x0 + x1)] = (float)a0;
+    }
+  }
+}
