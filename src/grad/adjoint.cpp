@@ -66,6 +66,18 @@ std::set<Port> dependents(const Graph& g, const std::set<Port>& wanted) {
   return out;
 }
 
+// An adjoint has its node's domain.
+void Adjoints::inherit_domain(Comp& n, Port p) {
+  const Comp* source = g_[p.node].comp();
+  if (!source || !source->is_map() || !source->outs[0].view.empty() || source->domain == ir::everywhere())
+    return;
+  const Comp s = *source;
+  std::map<int, int> coordinate;
+  for (size_t d = 0; d < s.outs[0].axes.size(); ++d) coordinate[s.outs[0].axes[d]] = int(d);
+  rewrite::Import in(g_.pool, s, n, [&](int a) { return ir::axis(coordinate.at(a)); });
+  n.domain = ir::pruned(ir::intersection(n.domain, in.domain(s.domain)), n.points, g_.symbols);
+}
+
 Port Adjoints::bar(Port p) {
   auto it = parts_.find(p);
   if (it != parts_.end() && it->second.size() == 1) return it->second[0];
@@ -80,27 +92,19 @@ Port Adjoints::bar(Port p) {
     total = total ? g_.pool.make(Op::add, {*total, x}) : x;
   }
   sum.lift = {total ? *total : g_.pool.literal(0.0)};
-  // An adjoint has its node's domain.
-  const Comp* n = g_[p.node].comp();
-  if (n && n->is_map() && n->outs[0].view.empty() && n->domain != ir::everywhere()) {
-    const Comp source = *n;
-    std::map<int, int> coordinate;
-    for (size_t d = 0; d < source.outs[0].axes.size(); ++d) coordinate[source.outs[0].axes[d]] = int(d);
-    rewrite::Import in(g_.pool, source, sum, [&](int a) { return ir::axis(coordinate.at(a)); });
-    sum.domain = ir::pruned(in.domain(source.domain), sum.points, g_.symbols);
-  }
+  inherit_domain(sum, p);
   const Port out{g_.add({std::move(sum), name, where}), 0};
-  summed_[p] = it == parts_.end() ? std::vector<Port>{} : it->second;
   parts_[p] = {out};
   return out;
 }
 
 namespace {
-// Where a part of an adjoint may be other than 0, over its coordinates.
+// Where a part of an adjoint may be other than 0, and its body there when it folds nothing.
 struct Live {
   Comp frame; // the node that the terms and bounds are of
   Domain domain = ir::everywhere();
   Id when;
+  std::optional<Id> body = {};
 };
 
 Live live_of(Graph& g, Port part) {
@@ -110,55 +114,87 @@ Live live_of(Graph& g, Port part) {
     return {{}, ir::everywhere(), expr::yes(p)};
   Live out{*at, ir::everywhere(), expr::yes(p)};
   const Comp& n = out.frame;
-  if (n.is_map()) { // or_else(only(when, v), 0)
-    const expr::Term t = p[n.lift[0]];
-    if (t.op != Op::or_else || p[t.args[0]].op != Op::only) return out;
-    if (p[t.args[1]].op == Op::literal && p[t.args[1]].r == 0) out.when = p[t.args[0]].args[0];
+  Id lift = n.lift[0];
+  if (n.is_map()) { // or_else(only(when, v), 0): 0 where it does not exist
+    const expr::Term t = p[lift];
+    if (t.op == Op::or_else && p[t.args[1]].op == Op::literal && p[t.args[1]].r == 0) lift = t.args[0];
+  } else if (!folds_alone(p, n, 0, Op::add)) {
     return out;
   }
-  if (!folds_alone(p, n, 0, Op::add)) return out;
+  const expr::Present x = expr::present(p, lift);
+  if (n.folds.empty()) {
+    out.domain = n.domain;
+    out.when = x.when;
+    out.body = x.value;
+    return out;
+  }
   rewrite::Dependence depends(p, n);
   const rewrite::Axes folds = rewrite::fold_axes(n);
-  if (n.folds.empty())
-    out.domain = n.domain;
-  else if (n.domain.size() == 1)
+  if (n.domain.size() == 1)
     for (auto& f : n.domain[0])
       if (!(depends.of(f) & folds)) insert(out.domain[0], f);
-  for (Id c : expr::conjuncts(p, expr::present(p, n.lift[0]).when))
+  for (Id c : expr::conjuncts(p, x.when))
     if (!(depends.of(c) & folds)) out.when = expr::both(p, out.when, c);
   return out;
 }
 } // namespace
 
-// Where the adjoint is 0 no term is needed, and what the term reads there may be no number: one domain and
-// one predicate for all parts, or the union of their domains.
-void Adjoints::restrict(Linear& l, Port p, const std::vector<Form>& at) {
+// The adjoint as its node's terms read it: absent where every part is 0, so that what a term reads there (it
+// may be no number) is never met. Parts that fold nothing are its body.
+Port Adjoints::seed(Port p) {
   Pool& pool = g_.pool;
-  auto it = summed_.find(p);
-  const std::vector<Port> parts = it == summed_.end() ? parts_.at(p) : it->second;
-  Domain any;
-  std::optional<Id> when;
-  bool same = true;
-  for (size_t k = 0; k < parts.size(); ++k) {
-    const Live live = live_of(g_, parts[k]);
+  Comp n;
+  n.points = g_.shape(p);
+  n.outs = {every_axis(n.points.size())};
+  std::optional<std::pair<Domain, Id>> common;
+  std::optional<Id> total;
+  for (Port part : parts_.at(p)) {
+    const Live live = live_of(g_, part);
     std::map<int, int> coordinate;
     if (!live.frame.outs.empty())
       for (size_t d = 0; d < live.frame.outs[0].axes.size(); ++d)
         coordinate[live.frame.outs[0].axes[d]] = int(d);
-    rewrite::Import in(pool, live.frame, l.at, [&](int a) { return at[size_t(coordinate.at(a))]; });
-    const Domain d = ir::pruned(in.domain(live.domain), l.at.extents(), g_.symbols);
-    const Id c = in.body(live.when);
-    if (!in.why().empty()) return;
-    same = same && (!when || (*when == c && any == d));
-    when = when && *when != c ? expr::yes(pool) : c;
-    any.insert(any.end(), d.begin(), d.end());
-    any = ir::normal(any);
+    rewrite::Import in(pool, live.frame, n, [&](int a) { return ir::axis(coordinate.at(a)); });
+    const Domain d = ir::pruned(in.domain(live.domain), n.points, g_.symbols);
+    const Id when = in.body(live.when);
+    const Id value = live.body ? in.body(*live.body) : read_at(g_, n, part, here(n.points.size()));
+    if (!in.why().empty() || (common && *common != std::pair{d, when})) return bar(p);
+    common = {d, when};
+    total = total ? pool.make(Op::add, {*total, value}) : value;
   }
-  if (parts.empty()) return;
-  const Domain all = ir::pruned(ir::intersection(l.at.domain, any), l.at.extents(), g_.symbols);
-  if (ir::disjoint(all).size() <= ir::most_pieces) l.at.domain = all;
-  if (same) l.when = expr::both(pool, l.when, *when);
+  n.domain = common->first;
+  inherit_domain(n, p);
+  n.lift = {common->second == expr::yes(pool) ? *total : pool.make(Op::only, {common->second, *total})};
+  const Id lift = n.lift[0];
+  if (pool[lift].op == Op::arg && n.domain == ir::everywhere()) return parts_.at(p)[0];
+  const std::string name = "d" + g_.label(p);
+  const Where where = g_[p.node].where;
+  return {g_.add({std::move(n), name, where}), 0};
 }
+
+namespace {
+// Terms are read where the seed exists.
+Id seed_read(Graph& g, Linear& l, Port seed, const std::vector<Form>& at) {
+  Pool& p = g.pool;
+  const Live live = live_of(g, seed);
+  std::map<int, int> coordinate;
+  if (!live.frame.outs.empty())
+    for (size_t d = 0; d < live.frame.outs[0].axes.size(); ++d)
+      coordinate[live.frame.outs[0].axes[d]] = int(d);
+  rewrite::Import in(p, live.frame, l.at, [&](int a) { return at[size_t(coordinate.at(a))]; });
+  const Domain d =
+      ir::pruned(ir::intersection(l.at.domain, in.domain(live.domain)), l.at.extents(), g.symbols);
+  const Id when = in.body(live.when);
+  if (in.why().empty()) {
+    l.when = expr::both(p, l.when, when);
+    if (ir::disjoint(d).size() <= ir::most_pieces)
+      l.at.domain = d;
+    else
+      l.when = expr::both(p, l.when, rewrite::add_guard(p, l.at, in.domain(live.domain)));
+  }
+  return read_at(g, l.at, seed, at);
+}
+} // namespace
 
 void Adjoints::comprehension(NodeId id) {
   const size_t components = g_[id].comp()->lift.size();
@@ -179,12 +215,10 @@ void Adjoints::comprehension(NodeId id) {
     std::vector<Form> at = l.out.view;
     if (at.empty())
       for (int a : l.out.axes) at.push_back(ir::axis(a));
-    const Port adjoint = bar(p);
-    restrict(l, p, at);
-    const Id seed = read_at(g_, l.at, adjoint, at);
+    const Id adjoint = seed_read(g_, l, seed(p), at);
     for (auto& [arg, coefficient] : reads) {
       const Port source = l.at.args[size_t(arg)].from;
-      const Id term = product(g_.pool, seed, coefficient);
+      const Id term = product(g_.pool, adjoint, coefficient);
       add(source, pull(g_, l.at, arg, term, l.when, "d" + g_.label(source), g_[id].where));
     }
   }

@@ -31,14 +31,15 @@ public:
 private:
   void find_needed();
   void comprehension(NodeId id);
-  void restrict(Linear& l, Port p, const std::vector<Form>& at);
+  Port seed(Port p);
+  void inherit_domain(Comp& n, Port p);
   void recurrence(NodeId id);
 
   Graph& g_;
   std::set<Port> wanted_, needed_;
   std::vector<Port> roots_;
-  NodeId end_ = 0;                                   // nodes before it are differentiated
-  std::map<Port, std::vector<Port>> parts_, summed_; // what was added; what it was when `bar` summed it
+  NodeId end_ = 0; // nodes before it are differentiated
+  std::map<Port, std::vector<Port>> parts_;
   std::map<Port, Port> instead_;
   std::vector<Proof>* proofs_;
   std::shared_ptr<const Graph> forward_; // for the proofs

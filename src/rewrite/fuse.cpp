@@ -77,6 +77,19 @@ struct Policy {
     return false;
   }
 
+  // A map larger than what it reads is better recomputed than stored; a short contraction counts what it reads.
+  bool is_larger_than_its_reads(const Comp& m, double size) {
+    double read = 0;
+    for (auto& a : m.args) {
+      if (is_short_contraction(e.to, a.from.node)) {
+        for (Port p : ir::sources(e.to, a.from.node)) read += nominal_size(e.to, p);
+      } else {
+        read += nominal_size(e.to, a.from);
+      }
+    }
+    return size > read;
+  }
+
   bool wants(NodeId old, const Comp& m, const Comp& n, int arg) {
     const NodeId now = n.args[size_t(arg)].from.node;
     Dependence depends(e.to.pool, n);
@@ -88,18 +101,10 @@ struct Policy {
       if (!recomputed) return true;
       if (finishes_stored_fold(now)) return false;
       if (!is_expensive_in_fold(m, n, arg, depends)) return true;
-      if (is_second_pass(m)) return true;
-      double read = 0; // a map larger than what it reads is better recomputed than stored
-      for (auto& a : m.args) {
-        if (is_short_contraction(e.to, a.from.node)) {
-          for (Port p : ir::sources(e.to, a.from.node)) read += nominal_size(e.to, p);
-        } else {
-          read += nominal_size(e.to, a.from);
-        }
-      }
-      return size > read;
+      return is_second_pass(m) || is_larger_than_its_reads(m, size);
     }
     if (finishes_stored_fold(now)) return false;
+    if (is_larger_than_its_reads(m, size)) return true;
     if (recomputed && is_expensive_in_fold(m, n, arg, depends)) return false;
     return full_reads(m, size) <= 1;
   }
