@@ -46,7 +46,7 @@ Derivation derive(const ir::Graph& g, const Options& o) {
   schedule::Schedule schedule = o.schedule;
   schedule.alignment = std::max(schedule.alignment, o.target.alignment);
   graph = split(rewrite::expose_support(graph), schedule);
-  d.plan = plan::make_plan(graph, schedule);
+  d.plan = plan::make_plan(graph, schedule, o.target);
   d.kernels = lower::lower(d.plan, schedule, o.target);
   std::map<std::string, std::string> known; // canonical text -> name
   for (auto& l : d.kernels.kernels) {
