@@ -24,7 +24,7 @@ for t in $threads; do
   for core in default SkylakeX Zen; do
     [ "$core" != SkylakeX ] || grep -q avx512f /proc/cpuinfo || continue
     bench "matmul-$core-$t" "$core" "$t" matmul
-    [ "$core" = SkylakeX ] || bench "attention-$core-$t" "$core" "$t" attention
+    [ "$core" = SkylakeX ] || bench "attention-$core-$t" "$core" "$t" attention backward
   done
   python=/usr/bin/python3
   [ -x "$python" ] || python=python3

@@ -64,7 +64,7 @@ std::string to_json(const Bench& b) {
     if (r.most_seconds) j["median_ns_needed"] = *r.most_seconds * 1e9, j["met"] = r.ours.median() <= *r.most_seconds;
     if (r.max_error) j["max_error"] = *r.max_error;
     for (auto& [k, v] : r.more) j[k] = v;
-    if (r.section == "matmul" || r.section == "attention") j["openblas_core"] = openblas_get_corename();
+    if (r.section == "matmul" || r.section == "attention" || r.section == "backward") j["openblas_core"] = openblas_get_corename();
     rows.push_back(std::move(j));
   }
   char date[32];
@@ -111,7 +111,7 @@ int report(const std::string& prefix, const std::vector<std::string>& parts) {
   for (auto& r : rows)
     if (torch.is_object())
       for (auto& t : torch["rows"])
-        if (r["section"] == "attention" && t["name"] == r["name"] && t["threads"] == r["threads"]) {
+        if (t.value("section", "attention") == r["section"] && t["name"] == r["name"] && t["threads"] == r["threads"]) {
           r["torch_median_ns"] = t["median_ns"];
           r["times_torch"] = double(t["median_ns"]) / double(r["ns"]["median"]);
           if (double(r["times_torch"]) < 1) r["met"] = false;
@@ -128,7 +128,7 @@ int report(const std::string& prefix, const std::vector<std::string>& parts) {
   }
   std::string section;
   for (auto& r : rows) {
-    const bool torch_here = r["section"] == "attention";
+    const bool torch_here = r["section"] == "attention" || r["section"] == "backward";
     if (r["section"] != section) {
       section = r["section"];
       md += "\n## " + section + "\n\n| program | threads | time | rate | peer | peer's rate | ratio | of medians | needed | " +

@@ -306,7 +306,8 @@ private:
     case Op::only:
       if (boolean(a[0], true)) return a[1];
       break;
-    default: break;
+    default: // below a comparison sums and products keep their brackets, but not the order of two operands
+      if (row(t.op).commutative && p_.before(a[1], a[0])) std::swap(a[0], a[1]);
     }
     return p_.make(t.op, a);
   }

@@ -160,17 +160,26 @@ int Body::ref(int arg) {
   }
   Ref r = element(home, std::move(at));
   r.checked = checked;
-  out.refs.push_back(std::move(r));
+  const int index = add_ref(std::move(r));
   if (!valid.empty()) {
     out.guards.push_back({valid});
     valid_[arg] = int(out.guards.size()) - 1;
   }
-  return refs_[arg] = int(out.refs.size()) - 1;
+  return refs_[arg] = index;
 }
-expr::Id Body::leaf(const Ref& r, Type type) {
-  out.refs.push_back(r);
-  return k_.pool->leaf(Op::arg, type, int64_t(out.refs.size()) - 1);
+int Body::add_ref(Ref r) {
+  auto equal = [&](const Ref& x) {
+    if (x.memory != r.memory || x.checked != r.checked || x.index.size() != r.index.size()) return false;
+    for (size_t d = 0; d < x.index.size(); ++d)
+      if (!(x.index[d].affine == r.index[d].affine) || x.index[d].refs != r.index[d].refs) return false;
+    return true;
+  };
+  const auto known = std::find_if(out.refs.begin(), out.refs.end(), equal);
+  if (known != out.refs.end()) return int(known - out.refs.begin());
+  out.refs.push_back(std::move(r));
+  return int(out.refs.size()) - 1;
 }
+expr::Id Body::leaf(const Ref& r, Type type) { return k_.pool->leaf(Op::arg, type, add_ref(r)); }
 expr::Id Body::value(ir::Id e) {
   kernel::Pool& p = *k_.pool;
   for (ir::Id x : expr::schedule(g_.pool, {e})) {

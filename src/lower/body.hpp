@@ -38,7 +38,7 @@ class Body {
  public:
   // `axis[a]` is the global coordinate of the node's axis a.
   Body(kernel::Kernel& k, ir::Graph& g, const ir::Comp& node, std::vector<Affine> axis, Homes homes, Uniforms uniforms);
-  kernel::Body out;                       // values, refs and guards collected so far
+  kernel::Body out;  // values, refs and guards collected so far; may start as another body's: what both read is read once
 
   expr::Id value(ir::Id e);               // total: absence became select, see present_value
   // The body's value and, if it can be absent for a reason that is no bound, the condition.
@@ -61,6 +61,7 @@ class Body {
   Uniforms uniforms_;
   std::map<int, int> valid_;  // read -> the guard under which its uniform coordinates are in range
   bool assumed(const ir::Form& f) const;
+  int add_ref(Ref r);  // equal references are one: values of several nodes at one place share what they read
   ir::Conj assumed_;
   std::map<int, int> refs_;
   std::map<int, int> guards_;

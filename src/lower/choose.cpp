@@ -6,6 +6,7 @@
 #include "tang/expr/absence.hpp"
 #include "tang/expr/simplify.hpp"
 #include "tang/lower/body.hpp"
+#include "tang/lower/joint.hpp"
 
 namespace tang::lower {
 
@@ -34,6 +35,18 @@ struct Chooser {
     for (size_t a = 0; a < n.points.size(); ++a)
       if (n.points[a].value() > 1) out_.insert(int(a));
     return out_;
+  }
+  // In a joint group: is the rows' side a function of the block alone, so that it is a tile, 0 where `when` fails?
+  bool in_a_tile(const Comp& n, const Contraction& c, const std::vector<int>& core, Id when) const {
+    std::vector<Id> terms{when};
+    for (int x : c.sides.a) terms.push_back(c.factors[size_t(x)]);
+    bool on_core = !out.walked.empty(), computed = false;
+    for (Id e : terms) {
+      for (int a : axes_of(g, n, e)) on_core &= core[size_t(a)] >= 0;
+      for (Id t : expr::subterms(g.pool, e, expr::Op::arg))
+        computed |= e != when && std::any_of(group.shared.begin(), group.shared.end(), [&](auto& x) { return x.node == n.args[size_t(g.pool[t].whole)].from.node; });
+    }
+    return on_core && computed;
   }
   // Classifies a sum of `lift` over the node's folds; `base_axes`: axes of the act factor, empty without a base.
   Result<Contraction> classify(const Comp& n, size_t component, const std::vector<int>& core, const std::set<int>& base_axes) {
@@ -66,11 +79,12 @@ struct Chooser {
     for (int a : n.outs[component].axes) {
       if (!points.count(a)) continue;
       if (widest_point < 0 || n.extent(a).value() > n.extent(widest_point).value()) widest_point = a;
-      const bool later = core[size_t(a)] >= 0 && group.role[size_t(core[size_t(a)])] == Role::looped;
+      const bool later = out.walked.empty() && core[size_t(a)] >= 0 && group.role[size_t(core[size_t(a)])] == Role::looped;
       if (later || (!folded_later && n.extent(a).value() >= t.lanes / 2)) last = a;
       folded_later |= later;
     }
     if (last < 0) last = widest_point;
+    if (!out.walked.empty()) last = columns_of_joint(n, points, core, out.walked, last);
     if (last < 0) return Refusal{"no axis of its own on either side"};
     auto sides = split_factors(factors, points, folds, last);
     if (!sides) return Refusal{sides.why()};
@@ -105,7 +119,8 @@ struct Chooser {
           if (names(axes, widest, c.outer_m) && names(axes, last, c.outer_n)) return Refusal{"its domain ties rows to columns"};
         }
     if (n.domain.size() > 1 && base_axes.empty()) return Refusal{"its domain is a union"};
-    if (base_axes.empty() && expr::present(g.pool, n.lift[component]).when != expr::yes(g.pool)) return Refusal{"a data predicate"};
+    const Id when = expr::present(g.pool, n.lift[component]).when;
+    if (base_axes.empty() && when != expr::yes(g.pool) && !in_a_tile(n, c, core, when)) return Refusal{"a data predicate"};
     return c;
   }
   void mark(const Contraction& c, const std::vector<int>& core) {
@@ -350,6 +365,7 @@ struct Chooser {
   }
   Choice run() {
     out.lanes = t.lanes;
+    out.walked = walked_axes(g, group);
     bool contracts = false;
     for (auto& x : group.shared) {
       auto c = classify(comp(x.node), 0, full_axes(x), {});
@@ -364,7 +380,8 @@ struct Chooser {
         contracts = true;
       }
     }
-    if (contracts) contraction_tiles();
+    if (!out.walked.empty()) joint_tiles(g, group, t, is_m, is_n, out);
+    else if (contracts) contraction_tiles();
     else if (group.shared.empty()) plain_tiles();
     else contraction_tiles();
     const std::vector<char> one = single();
@@ -378,9 +395,11 @@ struct Chooser {
       if (f->ways) out.ways = *f->ways;
       out.pack_b = f->pack_b;
       need_single(one);
+      if (!out.walked.empty()) split_joint(g, group, t, f->parts, out);
     }
     for (size_t a = 0; a < out.tile.size(); ++a) out.text += (a ? "x" : "tile ") + std::to_string(out.tile[a]);
     if (contracts) out.text += " block " + std::to_string(out.rows) + "x" + std::to_string(out.columns());
+    if (out.parts > 1) out.text += " parts " + std::to_string(out.parts);
     return out;
   }
   // A shared subterm's folds are private.
@@ -396,10 +415,13 @@ struct Chooser {
 Choice choose(ir::Graph& g, const Group& group, const schedule::Schedule& s, const target::Target& t) {
   return Chooser{g, group, s, t}.run();
 }
+bool is_loop(const Group& group, const Choice& c, size_t a) {
+  return group.role[a] == Role::looped && (c.tile[a] < group.extent[a] || (group.extent[a] == 0 && c.tile[a] > 0));
+}
 int pipeline_axis(const Group& group, const Choice& c) {
   int out = -1;
   for (size_t a = 0; a < group.extent.size(); ++a)
-    if (group.role[a] == Role::looped && c.tile[a] < group.extent[a]) out = int(a);
+    if (is_loop(group, c, a)) out = int(a);
   return out;
 }
 

@@ -1,5 +1,7 @@
 // Which form each part of a group takes, and the sizes of its blocks: rules on shapes and the target's data only.
 #pragma once
+#include <algorithm>
+
 #include "tang/ir/absorb.hpp"
 #include "tang/lower/split.hpp"
 #include "tang/plan/plan.hpp"
@@ -25,12 +27,20 @@ struct Choice {
   int lanes = 1, rows = 1, vectors = 1;              // of a contraction's register block
   std::optional<schedule::Pack> pack_b;
   int ways = 4;
+  // Grid axes that some member folds are walked: a workgroup loops over their blocks, outermost first, and adds in that
+  // order. The blocks of `split` are shared by `parts` workgroups, `part` elements each, whose sums are joined after.
+  std::vector<int> walked;
+  int split = -1;
+  int64_t parts = 1, part = 0;
+  bool walks(int core) const { return std::find(walked.begin(), walked.end(), core) != walked.end(); }
   int vector = -1;                                   // of a group without contractions: the first member's vector axis
   std::string text;                                  // for people
   int64_t columns() const { return int64_t(lanes) * vectors; }
 };
 Choice choose(ir::Graph& g, const plan::Group& group, const schedule::Schedule& s, const target::Target& t);
 
+// Does a block hold less than a looped axis? An axis of nothing is no block either: its loop makes no trip.
+bool is_loop(const plan::Group& group, const Choice& c, size_t axis);
 // The one looped core axis of the group's pipeline, or -1: every looped axis is whole in a block.
 int pipeline_axis(const plan::Group& group, const Choice& c);
 

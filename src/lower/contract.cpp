@@ -268,7 +268,11 @@ void Emitters::contract(const Site& s, Port dst, const std::optional<Weight>& we
   at.at.resize(size_t(n.axis_count()));
   for (int a = 0; a < n.axis_count(); ++a) at.at[size_t(a)] = base(s.core, a);
   Contract c;
-  auto block = [&](int axis, int64_t width, const std::vector<int>& outer, std::vector<TileAxis>& axes, const std::string& stem) {
+  // In a joint group operands are read where they lie, with no padding; elsewhere in panels.
+  const bool joint = !f_.choice.walked.empty();
+  const bool rows_lie = joint && !weight && lies(s, s.c.sides.a, row), columns_lie = joint && lies(s, s.c.sides.b, column);
+  const bool whole_rows = rows_lie || (joint && weight), whole_columns = columns_lie;
+  auto block = [&](int axis, int64_t width, bool whole, const std::vector<int>& outer, std::vector<TileAxis>& axes, const std::string& stem) {
     auto add = [&](int of, int64_t extent, int64_t stride) {
       axes.push_back({f_.k.fresh(stem), extent});
       at.at[size_t(of)] = at.at[size_t(of)] + variable(axes.back().var, stride);
@@ -276,33 +280,49 @@ void Emitters::contract(const Site& s, Port dst, const std::optional<Weight>& we
       at.of.push_back(of);
     };
     for (int x : outer) add(x, f_.extent(n, s.core, x), 1);
+    if (whole) return add(axis, f_.extent(n, s.core, axis), 1);
     add(axis, (f_.extent(n, s.core, axis) + width - 1) / width, width);
     add(axis, width, 1);
   };
-  block(row, rows, s.c.outer_m, c.m, "m");
-  block(column, nr, s.c.outer_n, c.n, "n");
-  for (int k : s.c.sides.k) {
+  block(row, rows, whole_rows, s.c.outer_m, c.m, "m");
+  block(column, nr, whole_columns, s.c.outer_n, c.n, "n");
+  std::vector<int> terms = s.c.sides.k;
+  if (joint && terms.size() > 1)  // one element wide: fixed by the block
+    terms.erase(std::remove_if(terms.begin(), terms.end() - 1, [&](int k) { return f_.extent(n, s.core, k) == 1; }), terms.end() - 1);
+  for (int k : terms) {
     const Var v = f_.k.fresh("k");
     const int64_t e = f_.extent(n, s.core, k);
     at.at[size_t(k)] = at.at[size_t(k)] + variable(v);
     c.k.push_back({v, e});
     const int64_t whole = n.extent(k).value();
-    if (s.c.sides.k.size() == 1 && whole % e) c.k_end = constant(whole) - base(s.core, k);
+    if (terms.size() == 1 && whole % e) c.k_end = constant(whole) - base(s.core, k);
   }
   if (weight) {
     c.a = Ref{weight->memory, {}, false};
     for (int x : weight->axes) c.a.index.push_back({at.at[size_t(x)] - base(s.core, x), {}});
+  } else if (rows_lie) {
+    c.a = read_at(s, s.c.sides.a, at);
   } else {
     c.a = staged(s, s.c.sides.a, row, rows, at);
   }
-  if (auto b = read_in_place(s, at)) {
+  auto end = [&](int axis) {  // beyond a ragged last block nothing is read
+    const int64_t whole = n.extent(axis).value();
+    return whole % f_.extent(n, s.core, axis) ? std::optional(constant(whole) - base(s.core, axis)) : std::nullopt;
+  };
+  if (whole_rows) c.m_end = end(row);
+  if (whole_columns) c.n_end = end(column);
+  if (columns_lie) {
+    c.b = read_at(s, s.c.sides.b, at);
+  } else if (joint) {
+    c.b = staged(s, s.c.sides.b, column, nr, at);
+  } else if (auto b = read_in_place(s, at)) {
     c.b = *b;
   } else if (auto copy = copied(s, at)) {
     c.b = *copy;
   } else {
     c.b = staged(s, s.c.sides.b, column, nr, at);
   }
-  c.dst = f_.tile_ref(dst, at);
+  c.dst = result(dst, n, at);
   c.accumulate = accumulate;
   c.rows = int(rows);
   c.vectors = f_.choice.vectors;

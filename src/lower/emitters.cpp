@@ -168,7 +168,7 @@ void Emitters::store(const plan::Member& m, kernel::Block& to) {
     Apply a;
     a.axes = at.axes;
     a.bounds = at.tails;
-    a.dst = {f_.global_ref(port, n, at, true)};
+    a.dst = {f_.result_ref(port, n, at)};
     Body b = f_.body(n, at, m.axis);
     b.out.values.push_back(b.leaf(f_.tile_ref(port, at), f_.g.type(port)));
     a.body = std::move(b.out);
@@ -216,8 +216,8 @@ void Emitters::fold(const plan::Member& m, const ir::Domain& domain, bool in_pla
       const bool own = n.outs[size_t(c)].axes == axes;
       if (own && in_place && f_.plan.buffer(p)) {
         s.dst.push_back(f_.global_ref(p, n, kept, true));
-      } else if (own && f_.has_tile(p)) {
-        s.dst.push_back(f_.tile_ref(p, kept));
+      } else if (own && (f_.has_tile(p) || (accumulate && f_.plan.buffer(p)))) {
+        s.dst.push_back(result(p, n, kept));
       } else {  // seen but stored elsewhere: a scratch of these axes
         Ref r{-1, {}, false};
         std::vector<int64_t> shape;
@@ -261,7 +261,10 @@ void Emitters::absorb(const plan::Member& m, const MemberForm& form, const ir::D
   const std::vector<int>& bases = form.absorb.base;
   if (bases.empty()) {
     for (int c : form.absorb.added)
-      contract({m.node, m.axis, form.contractions.at(c), domain, axis, pre, operands, body}, {m.node, uint32_t(c)}, {}, true);
+      if (const auto w = values_.find({m.node, c}); w != values_.end())
+        contract({m.node, m.axis, form.contractions.at(c), ir::everywhere(), axis, pre, operands, body}, {m.node, uint32_t(c)}, w->second, true);
+      else
+        contract({m.node, m.axis, form.contractions.at(c), domain, axis, pre, operands, body}, {m.node, uint32_t(c)}, {}, true);
     return;
   }
   // Rows: the base's own axes. Terms: rows and folds.

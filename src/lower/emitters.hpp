@@ -1,6 +1,7 @@
 // Statements for each form: contractions with staged operands, absorbing folds by chunks, plain folds, maps.
 #pragma once
 #include "tang/lower/frame.hpp"
+#include "tang/lower/keyed.hpp"
 
 namespace tang::lower {
 
@@ -13,7 +14,7 @@ class Emitters {
   void shared_tile(const plan::Shared& s, const std::optional<Contraction>& c);
   void start(const plan::Member& m, kernel::Block& to);  // state tiles := identity
   void store(const plan::Member& m, kernel::Block& to);  // state tiles -> buffers
-  void begin_block() { staged_.clear(); }
+  void begin_block() { staged_.clear(), values_.clear(); }
   // `pre`: before the pipeline over core axis `axis`; `operands`, `body`: of each block.
   void shared(const plan::Shared& s, const std::optional<Contraction>& c, int axis, kernel::Block& pre, kernel::Block& operands,
               kernel::Block& body);
@@ -21,6 +22,16 @@ class Emitters {
               kernel::Block& operands, kernel::Block& body);
   void fold(const plan::Member& m, const ir::Domain& domain, bool in_place, bool accumulate, kernel::Block& to);
   void map(const plan::Member& m, bool keep_tile, kernel::Block& to);
+  // values.cpp: what several members of a joint group read of one block
+  void values(const std::vector<plan::Member>& members, const std::vector<MemberForm>& forms, const std::vector<const ir::Domain*>& domains,
+              kernel::Block& body);
+  bool one_domain(const std::vector<plan::Member>& members, const std::vector<std::optional<Key>>& keys);
+  bool has_value(const plan::Member& m) const { return values_.count({m.node, 0}) > 0; }
+  void fold_value(const plan::Member& m, kernel::Block& to);
+  void add_by_key(const plan::Member& m, const Key& key, kernel::Block& to);  // keyed.cpp
+  void start_result(const plan::Member& m, const std::vector<int>& inside, kernel::Block& to);  // 0 where the member will be added to
+  void partial_results(const plan::Member& m);      // their array, and the kernel that joins them
+  std::vector<Lowered> after;                       // kernels that join partial results
 
  private:
   // A contraction at work: where it is and where its operands go.
@@ -37,6 +48,12 @@ class Emitters {
     int memory;
     std::vector<int> axes;
   };
+  Lowered join(Port port, int temporary, const kernel::Memory& parts);
+  Place place(const plan::Member& m, const std::map<int, kernel::Var>& along) const;
+  Ref result(Port p, const ir::Comp& n, const Place& at);  // its tile, or where it is added to
+  // One plain read, rows not too far apart, contiguous along the columns: a contraction may read it where it lies.
+  bool lies(const Site& s, const std::vector<int>& factors, int side_axis);
+  Ref read_at(const Site& s, const std::vector<int>& factors, const Place& at);
   void contract(const Site& s, Port dst, const std::optional<Weight>& weight, bool accumulate);
   Affine base(const std::vector<int>& core, int axis) const;
   Ref staged(const Site& s, const std::vector<int>& factors, int side_axis, int64_t width, const Place& at);
@@ -49,6 +66,8 @@ class Emitters {
   Frame& f_;
   std::vector<int64_t>& temporaries_;
   std::vector<Lowered>& before_;
+  std::map<std::pair<ir::NodeId, int>, Weight> values_;  // of this block: a component's factors over core axes, or a lift
+  std::map<std::string, int> value_tiles_;              // reused by every block of the kernel
   std::map<std::string, int> staged_;  // tiles of operands staged for this block, by what they hold
 };
 

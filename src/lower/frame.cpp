@@ -40,8 +40,9 @@ Frame::Frame(ir::Graph& g_, const plan::Plan& p, const Surroundings& around_, co
     : g(g_), plan(p), around(around_), group(group_), choice(c), target(t) {
   for (size_t a = 0; a < group.extent.size(); ++a) {
     block.push_back(k.fresh("b" + std::to_string(a)));
-    if (group.role[a] == plan::Role::grid) k.grid.push_back({block[a], group.extent[a], tile(int(a))});
+    if (group.role[a] == plan::Role::grid && !choice.walks(int(a))) k.grid.push_back({block[a], group.extent[a], tile(int(a))});
   }
+  if (choice.parts > 1) k.grid.push_back({part = k.fresh("part"), choice.parts, 1});
 }
 int64_t Frame::extent(const ir::Comp& n, const std::vector<int>& core, int axis) const {
   const int c = core[size_t(axis)];
@@ -175,6 +176,15 @@ Affine Frame::time() {
   }
   return *time_;
 }
+void Frame::partial(Port p, int memory) { partial_[p] = memory; }
+Ref Frame::result_ref(Port p, const ir::Comp& n, const Place& at) {
+  const auto it = partial_.find(p);
+  if (it == partial_.end()) return global_ref(p, n, at, true);
+  Ref r{it->second, {}, false};
+  r.index.push_back({part >= 0 ? variable(part) : constant(0), {}});
+  for (int a : n.outs[p.port].axes) r.index.push_back({at.at[size_t(a)], {}});
+  return r;
+}
 Ref Frame::global_ref(Port p, const ir::Comp& n, const Place& at, bool written) {
   Ref r{global(p, written), {}, false};
   const ir::Out& out = n.outs[p.port];
@@ -222,7 +232,7 @@ std::optional<Affine> Frame::uniform(const ir::Comp& n, const std::vector<int>& 
     Affine x = constant(f.c.value());
     for (auto& [axis, c] : f.axes) {
       if (extent(n, core, axis) != 1 || core[size_t(axis)] < 0) return {};
-      if (group.role[size_t(core[size_t(axis)])] != plan::Role::grid) return {};
+      if (group.role[size_t(core[size_t(axis)])] != plan::Role::grid || choice.walks(core[size_t(axis)])) return {};
       x = x + c * variable(block[size_t(core[size_t(axis)])]);
     }
     at.push_back({x, {}});

@@ -46,6 +46,7 @@ class Frame {
   const Choice& choice;
   const target::Target& target;
   std::vector<kernel::Var> block;        // of each core axis: its first element
+  kernel::Var part = -1;                 // of the workgroup, where walked blocks are shared by several
   kernel::Block head;                    // before the loops: Lets, tile fills, hoisted operands
 
   int64_t tile(int core) const { return choice.tile[size_t(core)]; }
@@ -65,6 +66,10 @@ class Frame {
   kernel::Format format(Port p) { return global_of(p).bound.format; }
   int temporary(int id, kernel::Memory m, bool written);
   Ref global_ref(Port p, const ir::Comp& n, const Place& at, bool written);  // where a node stores a port
+  // Where a workgroup's part of the result of a port goes: the port's own memory, or the array of partial results that was
+  // set for it, [part, the port's dimensions].
+  Ref result_ref(Port p, const ir::Comp& n, const Place& at);
+  void partial(Port p, int memory);
   Homes homes();
   Body body(const ir::Comp& n, const Place& at, const std::vector<int>& core);
   kernel::Format tile_format(expr::Type t) const;
@@ -82,6 +87,7 @@ class Frame {
   void mark_written(int memory);
   Affine time();
   std::map<Port, Global> globals_;
+  std::map<Port, int> partial_;
   std::map<int, int> temporaries_;       // id -> memory
   std::optional<Affine> time_;
   std::map<std::pair<Port, std::vector<int64_t>>, kernel::Var> uniforms_;

@@ -7,6 +7,7 @@
 #include "tang/kernel/distribute.hpp"
 #include "tang/lower/emitters.hpp"
 #include "tang/lower/fit.hpp"
+#include "tang/lower/joint.hpp"
 #include "tang/lower/segments.hpp"
 
 namespace tang::lower {
@@ -29,9 +30,16 @@ struct GroupLowerer {
   Frame f{g, p, around, group, choice, t};
   GroupKernels out = {};
   Emitters emitters{f, temporaries, out.before};
+  const std::vector<int> loop = loop_axes(group, choice);
   const int axis = pipeline_axis(group, choice);
+  const std::vector<std::optional<Key>> keys = keys_of_members();  // of a joint group
 
   const ir::Comp& comp(ir::NodeId id) const { return *g[id].comp(); }
+  std::vector<std::optional<Key>> keys_of_members() const {
+    std::vector<std::optional<Key>> out_;
+    for (auto& m : group.members) out_.push_back(choice.walked.empty() ? std::nullopt : solved(g, m, comp(m.node)));
+    return out_;
+  }
   bool read_in_epilogues(ir::NodeId node) const {
     return std::any_of(group.epilogues.begin(), group.epilogues.end(), [&](const plan::Epilogue& e) {
       auto& args = comp(e.node).args;
@@ -40,24 +48,33 @@ struct GroupLowerer {
   }
   // Folds that finish in one statement write where they are stored; others keep their state in tiles.
   bool in_place(size_t m) const {
-    return choice.members[m].kind == MemberForm::fold && !read_in_epilogues(group.members[m].node) && looped_axes().empty();
+    return choice.members[m].kind == MemberForm::fold && !read_in_epilogues(group.members[m].node) && loop.empty();
   }
-  std::vector<int> looped_axes() const {
-    std::vector<int> out_;
-    for (size_t a = 0; a < group.extent.size(); ++a)
-      if (group.role[a] == plan::Role::looped && choice.tile[a] < group.extent[a]) out_.push_back(int(a));
-    return out_;
+  bool is_map(size_t m) const { return choice.members[m].kind == MemberForm::map; }
+  size_t depth(size_t m) const { return depth_of(loop, group.members[m], comp(group.members[m].node)); }
+  bool comes_back(size_t m) const { return returns(loop, group.members[m], comp(group.members[m].node)); }
+  size_t depth(const plan::Epilogue& e) const {  // where what it reads is complete
+    size_t d = 0;
+    for (auto& a : comp(e.node).args)
+      for (size_t m = 0; m < group.members.size(); ++m)
+        if (group.members[m].node == a.from.node) d = std::max(d, depth(m));
+    for (auto& a : comp(e.node).args)
+      for (auto& other : group.epilogues)
+        if (other.node == a.from.node) d = std::max(d, depth(other));
+    return d;
   }
   void fix_whole_axes() {
     for (size_t a = 0; a < group.extent.size(); ++a)
-      if (group.role[a] == plan::Role::looped && choice.tile[a] >= group.extent[a])
+      if (group.role[a] == plan::Role::looped && !is_loop(group, choice, a))
         f.head.push_back({kernel::Let{f.block[a], kernel::Let::affine, {constant(0)}, 1, {}}});
   }
   void state_tiles() {
     for (size_t m = 0; m < group.members.size(); ++m) {
       const plan::Member& member = group.members[m];
       const ir::Comp& n = comp(member.node);
-      if (choice.members[m].kind == MemberForm::map || in_place(m)) continue;
+      if (is_map(m) || in_place(m)) continue;
+      if (is_partial(choice, member, n)) emitters.partial_results(member);
+      if (comes_back(m)) continue;
       for (uint32_t c = 0; c < n.lift.size(); ++c) emitters.state_tile(member, choice.members[m], c);
     }
     for (size_t x = 0; x < group.shared.size(); ++x) emitters.shared_tile(group.shared[x], choice.shared[x]);
@@ -66,75 +83,99 @@ struct GroupLowerer {
   void block(const ir::Domain* piece, kernel::Block& pre, kernel::Block& operands, kernel::Block& body) {
     emitters.begin_block();
     for (size_t x = 0; x < group.shared.size(); ++x) emitters.shared(group.shared[x], choice.shared[x], axis, pre, operands, body);
+    std::vector<const ir::Domain*> domains;
+    for (size_t m = 0; m < group.members.size(); ++m)
+      domains.push_back(piece ? piece : keys[m] ? &keys[m]->domain : &comp(group.members[m].node).domain);
+    if (!choice.walked.empty()) emitters.values(group.members, choice.members, domains, body);
     for (size_t m = 0; m < group.members.size(); ++m) {
       const MemberForm& form = choice.members[m];
-      const ir::Domain& d = piece ? *piece : comp(group.members[m].node).domain;
-      if (form.kind == MemberForm::chunked) emitters.absorb(group.members[m], form, d, axis, pre, operands, body);
-      if (form.kind == MemberForm::fold) emitters.fold(group.members[m], d, in_place(m), !looped_axes().empty(), body);
+      if (form.kind == MemberForm::chunked) emitters.absorb(group.members[m], form, *domains[m], axis, pre, operands, body);
+      if (form.kind != MemberForm::fold) continue;
+      if (keys[m] && emitters.has_value(group.members[m])) emitters.add_by_key(group.members[m], *keys[m], body);
+      else if (emitters.has_value(group.members[m])) emitters.fold_value(group.members[m], body);
+      else emitters.fold(group.members[m], keys[m] ? comp(group.members[m].node).domain : *domains[m], in_place(m), !loop.empty(), body);
     }
   }
-  void loops(kernel::Block& to) {
-    const std::vector<int> looped = looped_axes();
-    if (looped.empty()) {
+  // What begins and ends inside the first `level` loops, and the loops between.
+  void nest(size_t level, kernel::Block& to) {
+    for (size_t m = 0; m < group.members.size(); ++m) {
+      if (is_map(m) || in_place(m) || depth(m) != level) continue;
+      if (comes_back(m)) emitters.start_result(group.members[m], {loop.begin() + int64_t(level), loop.end()}, to);
+      else if (needs_start(m)) emitters.start(group.members[m], to);
+    }
+    if (level == loop.size()) {
       kernel::Block operands, body;
       block(nullptr, to, operands, body);
       to.insert(to.end(), operands.begin(), operands.end());
       to.insert(to.end(), body.begin(), body.end());
-      return;
+    } else if (loop[level] == axis) {
+      pipelines(to);
+    } else {
+      kernel::Loop l = walk(loop[level]);
+      nest(level + 1, l.body);
+      to.push_back({std::move(l)});
     }
+    for (size_t m = 0; m < group.members.size(); ++m) {
+      if (is_map(m) && level == 0) emitters.map(group.members[m], read_in_epilogues(group.members[m].node), to);
+      else if (!is_map(m) && !in_place(m) && !comes_back(m) && depth(m) == level) emitters.store(group.members[m], to);
+    }
+    for (auto& e : group.epilogues)
+      if (depth(e) == level) emitters.map({e.node, e.axis, plan::Flush::store, false}, read_in_epilogues(e.node), to);
+  }
+  // A loop over all blocks of an axis, or over those that are the workgroup's part of it.
+  kernel::Loop walk(int a) {
+    const int64_t end = round_up(group.extent[size_t(a)], f.tile(a));
+    kernel::Loop l{f.block[size_t(a)], constant(0), constant(choice.walks(a) ? end : group.extent[size_t(a)]), f.tile(a), {}};
+    if (a != choice.split || choice.parts == 1) return l;
+    l.begin = variable(f.part, choice.part);
+    l.end = l.begin + constant(choice.part);
+    if (choice.part * choice.parts == end) return l;
+    const kernel::Var last = f.k.fresh("end");
+    f.head.push_back({kernel::Let{last, kernel::Let::min, {l.end, constant(end)}, 1, {}}});
+    l.end = variable(last);
+    return l;
+  }
+  // The innermost loop, in segments: blocks of which all points live, and others.
+  void pipelines(kernel::Block& to) {
     // Members of one group have one domain as a rule; with several, blocks are tested by each.
-    bool one_domain = true;
-    const ir::Domain& first = comp(group.members[0].node).domain;
-    for (auto& m : group.members) one_domain &= comp(m.node).domain == first && m.axis == group.members[0].axis;
+    const plan::Member& one = group.members[0];
+    bool one_domain = choice.walked.empty() || emitters.one_domain(group.members, keys);
+    const ir::Domain& first = comp(one.node).domain;
+    if (choice.walked.empty())
+      for (auto& m : group.members) one_domain &= comp(m.node).domain == first && m.axis == one.axis;
     std::vector<ir::Domain> pieces;
     if (one_domain)
       for (auto& c : ir::disjoint(first)) pieces.push_back({c});
     else pieces.push_back({});
-    kernel::Block* at = &to;
-    for (size_t k = 0; k + 1 < looped.size(); ++k) {  // outer loops cover their whole axes
-      at->push_back({kernel::Loop{f.block[size_t(looped[k])], constant(0), constant(group.extent[size_t(looped[k])]), f.tile(looped[k]), {}}});
-      at = &std::get<kernel::Loop>(at->back().node).body;
-    }
     for (auto& piece : pieces) {
       kernel::Pipeline pipe;
       pipe.var = f.block[size_t(axis)];
       pipe.step = f.tile(axis);
       kernel::Block pre;
-      if (one_domain) pipe.segments = segments(f, comp(group.members[0].node), group.members[0].axis, piece[0], axis, pre);
+      if (one_domain) pipe.segments = segments(f, comp(one.node), one.axis, piece[0], axis, pre);
       else pipe.segments = {{constant(0), constant(group.extent[size_t(axis)]), true}};
-      block(one_domain ? &piece : nullptr, pre, pipe.operands, pipe.body);
-      at->insert(at->end(), pre.begin(), pre.end());
-      at->push_back({std::move(pipe)});
-    }
-  }
-  void epilogues(kernel::Block& to) {
-    for (auto& e : group.epilogues) {
-      plan::Member m{e.node, e.axis, plan::Flush::store, false};
-      emitters.map(m, read_in_epilogues(e.node), to);
+      // In a joint group each member says the piece in its own axes: its whole domain.
+      block(one_domain && choice.walked.empty() ? &piece : nullptr, pre, pipe.operands, pipe.body);
+      to.insert(to.end(), pre.begin(), pre.end());
+      to.push_back({std::move(pipe)});
     }
   }
   GroupKernels run() {
     fix_whole_axes();
     state_tiles();
     kernel::Block body;
-    for (size_t m = 0; m < group.members.size(); ++m)
-      if (choice.members[m].kind != MemberForm::map && !in_place(m) && needs_start(m)) emitters.start(group.members[m], body);
-    loops(body);
-    for (size_t m = 0; m < group.members.size(); ++m) {
-      if (choice.members[m].kind == MemberForm::map) emitters.map(group.members[m], read_in_epilogues(group.members[m].node), body);
-      else if (!in_place(m)) emitters.store(group.members[m], body);
-    }
-    epilogues(body);
+    nest(0, body);
     f.k.body = std::move(f.head);
     f.k.body.insert(f.k.body.end(), body.begin(), body.end());
     out.main.kernel = std::move(f.k);
     out.main.arguments = std::move(f.arguments);
     out.main.schedule = choice.text;
+    out.after = std::move(emitters.after);
     globals_first(out.main.kernel);
     return std::move(out);
   }
   // A fold without a loop around it starts from its identity by itself.
-  bool needs_start(size_t m) const { return choice.members[m].kind == MemberForm::chunked || !looped_axes().empty(); }
+  bool needs_start(size_t m) const { return choice.members[m].kind == MemberForm::chunked || !loop.empty(); }
 };
 
 }  // namespace
@@ -142,7 +183,7 @@ struct GroupLowerer {
 GroupKernels lower_group(ir::Graph& g, const plan::Plan& p, const Surroundings& around, const plan::Group& group, const schedule::Schedule& s,
                          const target::Target& t, std::vector<int64_t>& temporaries) {
   for (auto& m : group.members)
-    if (m.flush != plan::Flush::store || m.each_tile)
+    if (t.workgroup_limit > 1 && (m.flush != plan::Flush::store || m.each_tile))
       throw Error({}, "the schedule of '" + g.label({m.node, 0}) + "' adds to its result from several places",
                   {{"its result must be complete in one workgroup on this target", {}}}, "put its point axes on the grid");
   Choice c = choose(g, group, s, t);

@@ -7,6 +7,7 @@ namespace tang::lower {
 struct GroupKernels {
   std::vector<Lowered> before;  // packed copies
   Lowered main;
+  std::vector<Lowered> after;   // joins of partial results
 };
 // `temporaries` grows by the packed copies' sizes in bytes.
 GroupKernels lower_group(ir::Graph& g, const plan::Plan& p, const Surroundings& around, const plan::Group& group, const schedule::Schedule& s,

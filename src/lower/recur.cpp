@@ -215,6 +215,11 @@ void lower_steps(const plan::Plan& p, const Surroundings& around, const schedule
     made.main.step = number;
     made.main.label = label;
     out.kernels.push_back(std::move(made.main));
+    for (auto& a : made.after) {
+      a.step = number;
+      a.label = label + " parts";
+      out.kernels.push_back(std::move(a));
+    }
   }
 }
 

@@ -107,6 +107,7 @@ bool Planner::group_folds() {
       if (trial.shared.empty() || !align(id, trial, m)) continue;
       trial.members.push_back(m);
       if (!choose_roles(trial, wish(trial), false)) continue;
+      if (!pays(groups_[size_t(h)], m, trial)) continue;
       const auto now = nodes_of(h);
       if (path(now, {id}, false) || path({id}, now, false)) continue;
       groups_[size_t(h)] = std::move(trial);

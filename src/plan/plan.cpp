@@ -12,9 +12,9 @@ const Buffer* Plan::buffer(Port q) const {
   return nullptr;
 }
 
-Planner::Planner(Plan& p, ir::Pool& pool, const schedule::Schedule& s, std::map<NodeId, NodeId> heir,
-                 bool body)
-    : p_(p), pool_(pool), g_(*p.graph), s_(s), heir_(std::move(heir)), body_(body) {
+Planner::Planner(Plan& p, ir::Pool& pool, const schedule::Schedule& s, const target::Target& t,
+                 std::map<NodeId, NodeId> heir, bool body)
+    : p_(p), pool_(pool), g_(*p.graph), s_(s), t_(t), heir_(std::move(heir)), body_(body) {
   const size_t n = g_.nodes.size();
   std::vector<char> needed(n, 0);
   std::vector<int> depth(n, 0);
@@ -84,22 +84,25 @@ void need_bound(const ir::Graph& g, NodeId id) {
   if (auto* r = g[id].recur()) bound(r->steps);
 }
 
-Plan planned(ir::Graph graph, const schedule::Schedule& s, std::map<NodeId, NodeId> heir, bool body) {
+Plan planned(ir::Graph graph, const schedule::Schedule& s, const target::Target& t,
+             std::map<NodeId, NodeId> heir, bool body) {
   auto g = std::make_shared<ir::Graph>(std::move(graph));
   for (NodeId id = 0; id < g->nodes.size(); ++id) need_bound(*g, id);
   Plan p;
   p.graph = g;
-  Planner(p, g->pool, s, std::move(heir), body).run();
+  Planner(p, g->pool, s, t, std::move(heir), body).run();
   return p;
 }
 } // namespace
 
-Plan make_plan(const ir::Graph& g, const schedule::Schedule& s) { return planned(g, s, {}, false); }
+Plan make_plan(const ir::Graph& g, const schedule::Schedule& s, const target::Target& t) {
+  return planned(g, s, t, {}, false);
+}
 
 // The step graph as it stands, ids and all; its outputs are the new states, then the emits that are no old
 // states (those are copied at the head of the body, so that they never keep a state from being updated in
 // place).
-Plan make_body(const ir::Recur& r, const schedule::Schedule& s) {
+Plan make_body(const ir::Recur& r, const schedule::Schedule& s, const target::Target& t) {
   ir::Graph g = *r.step;
   g.outputs.clear();
   std::map<NodeId, NodeId> heir;
@@ -113,7 +116,7 @@ Plan make_body(const ir::Recur& r, const schedule::Schedule& s) {
     if (!g[r.emits[k].out.node].input())
       g.outputs.push_back(
           {r.emits[k].out, "emit " + std::to_string(k), ir::default_format(g.type(r.emits[k].out))});
-  return planned(std::move(g), s, std::move(heir), true);
+  return planned(std::move(g), s, t, std::move(heir), true);
 }
 
 } // namespace tang::plan

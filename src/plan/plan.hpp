@@ -84,8 +84,10 @@ struct Plan {
   int64_t bytes_of(const Step& s) const;
 };
 
-// `g` is bound (no symbols) and canonical; an unbound extent is an Error.
-Plan make_plan(const ir::Graph& g, const schedule::Schedule& s);
+// `g` is bound (no symbols) and canonical; an unbound extent is an Error. The target's costs decide which
+// folds share what they read; one CPU thread unless told.
+Plan make_plan(const ir::Graph& g, const schedule::Schedule& s,
+               const target::Target& t = target::c_target(16, 1));
 std::string print(const Plan& p); // canonical text
 
 } // namespace tang::plan

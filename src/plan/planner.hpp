@@ -10,7 +10,8 @@ namespace tang::plan {
 class Planner {
 public:
   // `heir`: in the body of a Recur, the only node that may take a state input's memory. Empty: any may.
-  Planner(Plan& p, ir::Pool& pool, const schedule::Schedule& s, std::map<NodeId, NodeId> heir, bool body);
+  Planner(Plan& p, ir::Pool& pool, const schedule::Schedule& s, const target::Target& t,
+          std::map<NodeId, NodeId> heir, bool body);
   void run();
 
 private:
@@ -41,6 +42,7 @@ private:
   std::optional<double> words_accumulated(Group& g,
                                           const std::set<NodeId>& stored) const; // sets each member's flush
   bool choose_roles(Group& g, const Wish& w, bool lone) const;
+  bool pays(const Group& now, const Member& m, Group joined); // to join, rather than evaluate again
 
   // attach.cpp: epilogues, and whether the graph of groups stays acyclic
   void place_maps();
@@ -68,6 +70,7 @@ private:
   ir::Pool& pool_; // of the plan's graph: donation adds the conditions of masked stores
   const ir::Graph& g_;
   const schedule::Schedule& s_;
+  const target::Target& t_;
   std::map<NodeId, NodeId> heir_;
   bool body_;
   std::vector<NodeId> order_;                  // needed nodes that are no inputs
@@ -87,6 +90,6 @@ private:
   std::vector<int> step_of_;          // of a group
 };
 
-Plan make_body(const ir::Recur& r, const schedule::Schedule& s);
+Plan make_body(const ir::Recur& r, const schedule::Schedule& s, const target::Target& t);
 
 } // namespace tang::plan

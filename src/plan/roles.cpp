@@ -54,6 +54,47 @@ std::optional<double> Planner::words_accumulated(Group& g, const std::set<NodeId
   return words;
 }
 
+namespace {
+// Multiply-adds of one evaluation of a term; an elementary function is worth several.
+double work_of(const ir::Pool& pool, ir::Id term) {
+  double n = 0;
+  for (ir::Id x : expr::schedule(pool, {term})) {
+    using ir::Op;
+    const Op op = pool[x].op;
+    const bool slow = op == Op::exp2 || op == Op::log2 || op == Op::sin || op == Op::atan2 ||
+                      op == Op::sqrt || op == Op::recip || op == Op::ratio;
+    n += slow ? 8 : pool[x].arity() > 0 ? 1 : 0;
+  }
+  return n;
+}
+} // namespace
+
+// Joined, some result is added to from several blocks; apart, the subterms and the member's own function of
+// them are evaluated once more.
+bool Planner::pays(const Group& now, const Member& m, Group joined) {
+  const double before = [&] {
+    Group g = now;
+    return words_accumulated(g, {}).value_or(0);
+  }();
+  const double words = words_accumulated(joined, {}).value_or(0) - before;
+  if (words <= 0) return true;
+  const schedule::GroupFields* fields = schedule::fields_of(s_, g_, m.node);
+  const bool told = fields && fields->joint;
+  const Comp& c = comp(m.node);
+  double again = 0, cells = 1;
+  for (int64_t e : now.extent) cells *= double(e);
+  for (ir::Id l : c.lift) again += cells * work_of(g_.pool, l);
+  for (auto& x : now.shared)
+    if (std::any_of(c.args.begin(), c.args.end(), [&](auto& a) { return a.from.node == x.node; }))
+      again += double(terms(comp(x.node)));
+  if (told ? *fields->joint : t_.sum_cost > 0 && words * t_.sum_cost <= again) return true;
+  note("apart: " + label(g_, m.node) + ": " +
+       (told              ? "the schedule says so"
+        : t_.sum_cost > 0 ? "adding to results from several blocks costs more than evaluating again"
+                          : "target " + t_.name + " stores a result once"));
+  return false;
+}
+
 // A lone node: its points on the grid, its folds looped. A group: axes that are points of all members on the
 // grid, no axis that all fold, at least one more axis if any can be; of these the least accumulated words,
 // ties to the first.

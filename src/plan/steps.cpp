@@ -139,7 +139,7 @@ void Planner::order_steps() {
     const NodeId first = groups_[size_t(next)].members[0].node;
     if (auto* r = g_[first].recur()) {
       step.recur = first;
-      step.body = std::make_shared<const Plan>(make_body(*r, s_));
+      step.body = std::make_shared<const Plan>(make_body(*r, s_, t_));
     } else {
       step.group = groups_[size_t(next)];
     }

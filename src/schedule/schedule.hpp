@@ -23,6 +23,10 @@ struct GroupFields {
   std::map<int, Role> role;         // core axis -> role
   std::map<int, int64_t> tile;      // core axis -> elements a block
   std::optional<bool> stored;       // the member must not be accumulated, nor shared
+  // The member joins a group in which some result is added to from several blocks: false never, true wherever
+  // that is legal; not set: if it costs less than evaluating again what both read.
+  std::optional<bool> joint;
+  std::optional<int> parts; // of such a group: workgroups that share the blocks of one axis, joined after
   std::optional<int> rows, vectors; // register block of a contraction: rows x vectors of accumulators
   std::optional<Pack> pack_a, pack_b;
   std::optional<int> ways;  // independent accumulators of a fold

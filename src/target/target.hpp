@@ -16,6 +16,7 @@ struct Target {
   int64_t fast_memory = 0;           // bytes private to a workgroup: L2 of a core, shared memory of an SM
   int64_t near_memory = 0;           // bytes of the level above: L1
   int workers = 1;                   // workgroups that run at once: threads, SMs
+  double sum_cost = 0; // multiply-adds worth adding a word to a result in memory; 0: never
   int storage_bindings = 1 << 20;    // memories that one kernel may name
   int64_t binding_bytes = INT64_MAX; // of one of them
   int64_t alignment = 64;            // bytes: where a part of an allocation may begin as a memory of its own

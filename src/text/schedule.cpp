@@ -111,6 +111,12 @@ Field number_field(const char* word, std::optional<T> GroupFields::*of, V least,
           [of](const GroupFields& f) { return std::to_string(*(f.*of)); }};
 }
 
+Field yes_field(const char* word, std::optional<bool> GroupFields::*of) {
+  return {word, [of](const GroupFields& f) { return (f.*of).has_value(); },
+          [of](LineReader& r, GroupFields& f) { f.*of = r.yes("answer"); },
+          [of](const GroupFields& f) { return std::string(*(f.*of) ? "yes" : "no"); }};
+}
+
 Field pack_field(const char* word, std::optional<Pack> GroupFields::*of) {
   return {word, [of](const GroupFields& f) { return (f.*of).has_value(); },
           [of](LineReader& r, GroupFields& f) { f.*of = Pack(r.choice("way to reach an operand", packs)); },
@@ -139,9 +145,9 @@ const std::vector<Field>& table() {
       axis_field<int64_t>(
           "tile", &GroupFields::tile, [](LineReader& r) { return r.whole("a tile", 1, most_elements); },
           [](const int64_t& v) { return std::to_string(v); }),
-      {"stored", [](const GroupFields& f) { return f.stored.has_value(); },
-       [](LineReader& r, GroupFields& f) { f.stored = r.yes("answer"); },
-       [](const GroupFields& f) { return std::string(*f.stored ? "yes" : "no"); }},
+      yes_field("stored", &GroupFields::stored),
+      yes_field("joint", &GroupFields::joint),
+      number_field("parts", &GroupFields::parts, 1, 1 << 10),
       number_field("rows", &GroupFields::rows, 1, 64),
       number_field("vectors", &GroupFields::vectors, 1, 64),
       pack_field("pack_a", &GroupFields::pack_a),

@@ -20,7 +20,7 @@ struct Derived {
 inline Derived derive(const ir::Graph& g, const schedule::Schedule& s = {}, const target::Target& t = target::c_target(4, 2)) {
   const auto optimized = rewrite::optimize(g);
   const ir::Graph exposed = rewrite::expose_support(optimized.graph);
-  Derived d{plan::make_plan(exposed, s), {}};
+  Derived d{plan::make_plan(exposed, s, t), {}};
   d.program = lower::lower(d.plan, s, t);
   return d;
 }
