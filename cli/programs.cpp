@@ -1,5 +1,6 @@
 #include "tang/cli/programs.hpp"
 
+#include "tang/grad/surface.hpp"
 #include "tang/models/attention.hpp"
 #include "tang/models/block.hpp"
 #include "tang/models/conv.hpp"
@@ -30,6 +31,20 @@ Naive causal_attention(int64_t n) {
   b.output(attention(q, k, v, o).out, "out");
   return {"causal attention, soft cap", by({{"H", h}, {"N", n}, {"D", d}}), b.graph(),
           4.0 * double(h * d) * double(n) * double(n + 1) / 2};
+}
+
+Naive attention_backward(int64_t n) {
+  const int64_t h = 2, d = 64;
+  Builder b;
+  Tensor q = b.input("q", {1, h, n, d}), k = b.input("k", {1, h, n, d}), v = b.input("v", {1, h, n, d});
+  AttentionOptions o;
+  o.mask = causal();
+  o.naive = true;
+  const std::vector<Tensor> g = diff::vjp(attention(q, k, v, o).out, b.input("dout", {1, h, n, d}), {q, k, v});
+  const char* const names[] = {"dq", "dk", "dv"};
+  for (size_t x = 0; x < g.size(); ++x) b.output(g[x], names[x]);
+  return {"causal attention, its gradient", by({{"H", h}, {"N", n}, {"D", d}}), b.graph(),
+          10.0 * double(h * d) * double(n) * double(n + 1) / 2};
 }
 
 Naive transformer_block(int64_t n) {
@@ -78,6 +93,7 @@ Naive gru_step() {
 std::vector<Naive> demo_programs(int64_t scale) {
   std::vector<Naive> out;
   out.push_back(causal_attention(256 * scale));
+  out.push_back(attention_backward(256 * scale));
   out.push_back(transformer_block(32 * scale));
   out.push_back(top_2_experts(32 * scale));
   out.push_back(padded_conv_and_norm(32 * scale));

@@ -98,11 +98,7 @@ struct GroupLowerer {
   }
   // What begins and ends inside the first `level` loops, and the loops between.
   void nest(size_t level, kernel::Block& to) {
-    for (size_t m = 0; m < group.members.size(); ++m) {
-      if (is_map(m) || in_place(m) || depth(m) != level) continue;
-      if (comes_back(m)) emitters.start_result(group.members[m], {loop.begin() + int64_t(level), loop.end()}, to);
-      else if (needs_start(m)) emitters.start(group.members[m], to);
-    }
+    begin(level, to);
     if (level == loop.size()) {
       kernel::Block operands, body;
       block(nullptr, to, operands, body);
@@ -115,6 +111,16 @@ struct GroupLowerer {
       nest(level + 1, l.body);
       to.push_back({std::move(l)});
     }
+    end(level, to);
+  }
+  void begin(size_t level, kernel::Block& to) {
+    for (size_t m = 0; m < group.members.size(); ++m) {
+      if (is_map(m) || in_place(m) || depth(m) != level) continue;
+      if (comes_back(m)) emitters.start_result(group.members[m], {loop.begin() + int64_t(level), loop.end()}, to);
+      else if (needs_start(m)) emitters.start(group.members[m], to);
+    }
+  }
+  void end(size_t level, kernel::Block& to) {
     for (size_t m = 0; m < group.members.size(); ++m) {
       if (is_map(m) && level == 0) emitters.map(group.members[m], read_in_epilogues(group.members[m].node), to);
       else if (!is_map(m) && !in_place(m) && !comes_back(m) && depth(m) == level) emitters.store(group.members[m], to);
@@ -143,6 +149,8 @@ struct GroupLowerer {
     const ir::Domain& first = comp(one.node).domain;
     if (choice.walked.empty())
       for (auto& m : group.members) one_domain &= comp(m.node).domain == first && m.axis == one.axis;
+    // What is complete in a block of the loop is stored by it: a block without terms holds the identity, and none is left out.
+    for (size_t m = 0; m < group.members.size(); ++m) one_domain &= is_map(m) || depth(m) < loop.size();
     std::vector<ir::Domain> pieces;
     if (one_domain)
       for (auto& c : ir::disjoint(first)) pieces.push_back({c});
@@ -155,7 +163,9 @@ struct GroupLowerer {
       if (one_domain) pipe.segments = segments(f, comp(one.node), one.axis, piece[0], axis, pre);
       else pipe.segments = {{constant(0), constant(group.extent[size_t(axis)]), true}};
       // In a joint group each member says the piece in its own axes: its whole domain.
+      begin(loop.size(), pipe.body);
       block(one_domain && choice.walked.empty() ? &piece : nullptr, pre, pipe.operands, pipe.body);
+      end(loop.size(), pipe.body);
       to.insert(to.end(), pre.begin(), pre.end());
       to.push_back({std::move(pipe)});
     }
