@@ -197,19 +197,20 @@ Result<std::shared_ptr<Opencl>> Opencl::find(int ordinal) {
   uint32_t n = 0;
   std::vector<Handle> platforms(16), devices;
   if (cl.platforms(16, platforms.data(), &n) || !n) return Refusal{"OpenCL has no platform: no driver is installed"};
-  for (uint32_t p = 0; p < std::min<uint32_t>(n, 16); ++p) {
-    std::vector<Handle> found(16);
-    uint32_t count = 0;
-    if (cl.devices(platforms[p], 0xffffffff, 16, found.data(), &count)) continue;
-    for (uint32_t d = 0; d < std::min<uint32_t>(count, 16); ++d) {
-      devices.push_back(found[d]);
-      if (int(devices.size()) - 1 != ordinal) continue;
-      char platform[128] = {};
-      cl.platform_info(platforms[p], platform_name, sizeof platform - 1, platform, nullptr);
-      c->device = found[d];
-      c->name = words(cl, found[d], device_name) + " (" + platform + ")";
+  for (uint64_t kind : {uint64_t(4), uint64_t(2 | 8 | 16)}) // GPUs first
+    for (uint32_t p = 0; p < std::min<uint32_t>(n, 16); ++p) {
+      std::vector<Handle> found(16);
+      uint32_t count = 0;
+      if (cl.devices(platforms[p], kind, 16, found.data(), &count)) continue;
+      for (uint32_t d = 0; d < std::min<uint32_t>(count, 16); ++d) {
+        devices.push_back(found[d]);
+        if (int(devices.size()) - 1 != ordinal) continue;
+        char platform[128] = {};
+        cl.platform_info(platforms[p], platform_name, sizeof platform - 1, platform, nullptr);
+        c->device = found[d];
+        c->name = words(cl, found[d], device_name) + " (" + platform + ")";
+      }
     }
-  }
   if (!c->device)
     return Refusal{"OpenCL has " + std::to_string(devices.size()) + " devices, none has number " + std::to_string(ordinal)};
   int32_t code = 0;

@@ -266,6 +266,14 @@ Result<std::shared_ptr<Vulkan>> Vulkan::find(const VulkanOptions& o, int ordinal
   std::vector<Handle> all(n);
   c->devices(c->instance, &n, all.data());
   if (uint32_t(ordinal) >= n) return Refusal{"Vulkan has " + std::to_string(n) + " devices, none has number " + std::to_string(ordinal)};
+  all.resize(n);
+  auto on_cpu = [&](Handle h) { // last, whatever the loader's order
+    Properties2 p{};
+    p.type = 1000059001;
+    c->properties(h, &p);
+    return p.properties.kind == 4;
+  };
+  std::stable_partition(all.begin(), all.end(), [&](Handle h) { return !on_cpu(h); });
   const Handle chip = all[size_t(ordinal)];
   Properties12 p12{};
   p12.type = 52;

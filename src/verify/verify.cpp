@@ -40,7 +40,7 @@ Array from_memory(const void* at, ir::Format f, std::vector<int64_t> shape, expr
   return a;
 }
 
-// On a target of class finite the largest f32 stands for infinity, and NaN is never promised: such values as infinities.
+// On a target of class finite the largest f32 stands for infinity, and NaN is never promised.
 double of_finite(double v) {
   constexpr double most = 3.4028234663852886e38;
   return v > most * 0.5 ? HUGE_VAL : v < -most * 0.5 ? -HUGE_VAL : v;
