@@ -79,6 +79,13 @@ private:
           s.groups[schedule::key(g, x.node)].stored = true;
           out.push_back({"store " + g.label({x.node, 0}), s});
         }
+      // Members that share a group, apart.
+      if (step.group.members.size() > 1) {
+        s = o_.schedule;
+        for (size_t k = 1; k < step.group.members.size(); ++k)
+          s.groups[schedule::key(g, step.group.members[k].node)].joint = false;
+        out.push_back({"apart " + g.label({step.group.members[0].node, 0}), s});
+      }
       // A long fold with less than one point a worker: parts of it may run beside each other.
       if (step.recur || step.group.members.size() != 1 || !step.group.shared.empty()) continue;
       const ir::NodeId id = step.group.members[0].node;
