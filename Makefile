@@ -10,7 +10,7 @@ PEERS  = libopenblas-dev libbenchmark-dev
 WEB    = emscripten  # 842 MB installed; only `make portable` asks for it
 PROOFS = coq libcoq-coquelicot libcoq-mathcomp-ssreflect libcoq-mathcomp-algebra libcoq-flocq
 
-.PHONY: demo test check portable bench install proofs configure need-core need-tests need-drivers need-peers need-web need-proofs clean
+.PHONY: demo test check portable bench bench-tune install proofs configure need-core need-tests need-drivers need-peers need-web need-proofs clean
 
 demo: need-core
 	@cmake -S . -B $(BUILD) -G Ninja -DTANG_TESTS=OFF -DTANG_UNITY=ON > $(BUILD).log 2>&1 || (cat $(BUILD).log; exit 1)
@@ -32,6 +32,12 @@ bench: need-core need-peers
 	@cmake -S . -B $(BUILD)-bench -G Ninja -DTANG_TESTS=OFF -DTANG_BENCH=ON -DTANG_UNITY=ON > /dev/null
 	@ninja -C $(BUILD)-bench -j $(JOBS)
 	@sh tools/bench.sh $(BUILD)-bench
+
+# Every schedule of a few kernels timed, and the floor tested: docs/results/tune.md.
+bench-tune: need-core
+	@cmake -S . -B $(BUILD)-bench -G Ninja -DTANG_TESTS=OFF -DTANG_BENCH=ON -DTANG_UNITY=ON > /dev/null
+	@ninja -C $(BUILD)-bench -j $(JOBS) bench_tune
+	@sh tools/bench_tune.sh $(BUILD)-bench
 
 proofs: need-proofs
 	@$(MAKE) -C proofs check

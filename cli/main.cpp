@@ -115,6 +115,8 @@ int main(int argc, char** argv) {
   tune->add_option("--budget", tuning.budget, "largest error relative to the largest value")->default_val(1e-4);
   tune->add_option("--seed", tuning.seed, "of the random inputs")->default_val(1);
   tune->add_option("--report", tuning.report, "folder for pictures (SVG)");
+  tune->add_flag("--precision", tuning.precision, "then narrower storage and parts of folds, within the budget");
+  tune->add_flag("--untimed", tuning.untimed, "measure nothing: of each group the lowest estimate");
   tune->add_flag("--again", tuning.again, "although the cache knows the program");
   tune->callback([&] { act = [&] { return cli::tune_program(c, file, tuning); }; });
 

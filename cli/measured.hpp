@@ -9,7 +9,7 @@ struct TuneFlags {
   double seconds = 30, budget = 1e-4;
   int most = 8;
   uint64_t seed = 1;
-  bool again = false;
+  bool again = false, precision = false, untimed = false;
   std::string out, report; // of the schedule; of pictures
 };
 
@@ -17,7 +17,8 @@ struct TuneFlags {
 std::unique_ptr<tune::Store> open_store(const Host& h);
 tune::Machine machine_of(const Host& h, tune::Store* store, bool again); // probes when the store knows none
 // Options with the schedule of a file, or the tuned one that the store knows.
-run::Options scheduled(const Common& c, const Host& h, const ir::Graph& g, const std::string& file, bool locked);
+run::Options scheduled(const Common& c, const Host& h, const ir::Graph& g, const std::string& file,
+                       bool locked);
 
 int tune_program(const Common& c, const std::string& name, const TuneFlags& flags);
 int probe(const Common& c, const std::string& out);

@@ -59,7 +59,7 @@ ordered_json sound(const Setup& s) {
   double closest = 0, logs = 0;
   ordered_json worst;
   const double end = device::Cpu::seconds() + 3600;
-  for (int n = 0; n < 150 && device::Cpu::seconds() < end; ++n) {
+  for (int n = 0; n < 60 && device::Cpu::seconds() < end; ++n) {
     const Problem p = random_problem(rng);
     const run::Derivation d = run::derive(p.graph, s.options);
     const eval::Inputs inputs = inputs_of(p.graph);
@@ -73,7 +73,7 @@ ordered_json sound(const Setup& s) {
     std::vector<schedule::Schedule> all;
     // The automatic one, the most promising, and some of the others.
     std::vector<size_t> of;
-    for (size_t k = 0; k < rounds && all.size() < 8; k += k < 4 ? 1 : std::max<size_t>(1, rounds / 5)) {
+    for (size_t k = 0; k < rounds && all.size() < 7; k += k < 4 ? 1 : std::max<size_t>(1, rounds / 5)) {
       schedule::Schedule one = s.options.schedule;
       for (auto& x : spaces)
         if (k < x.candidates.size()) one.groups[x.key] = x.candidates[k].fields;

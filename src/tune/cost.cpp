@@ -149,36 +149,47 @@ Time floor(const Work& w, const Machine& m) {
   return t;
 }
 
-namespace {
-// Weights of the terms: fitted to every candidate of the tile race, relative errors squared; each problem was
-// also left out in turn and gave the same weights within a few percent (docs/results/tune.md).
-constexpr double moved_weight = 1.15; // loads and stores of statements do not overlap with arithmetic
-constexpr double near_weight = 0.33;  // the second level feeds contractions mostly ahead of time
-constexpr double block_fmas = 165;    // vector multiply-adds that starting and ending a register block costs
-constexpr double workgroup_seconds = 7e-7; // of the head of a workgroup with contractions: its tiles are cold
-constexpr double kernel_seconds = 5e-6;    // of a further kernel: operands leave the near caches
-} // namespace
-
-Time estimate(const Work& w, const Machine& m) {
-  Time t;
+// What does not overlap, before weights: each is the time of one resource at its typical rate.
+std::vector<Term> unweighted(const Work& w, const Machine& m) {
   const Level& near = m.levels.front();
   const Level& middle = m.levels[std::min<size_t>(1, m.levels.size() - 1)];
-  const Level& far = m.levels[std::min<size_t>(2, m.levels.size() - 1)];
   // The last wave: workers idle while others finish.
   const double waves = std::ceil(double(w.workgroups) / m.workers);
   const double idle = w.workgroups ? waves * m.workers / double(w.workgroups) : 1;
   const double each = idle / m.workers, vector_fma = 2.0 * m.lanes * m.workers / m.fma.typical;
-  t.terms = {{"contractions", idle * w.padded / m.fma.typical},
-             {"other arithmetic", w.padded > 0 ? 0 : idle * w.plain / (m.fma.typical / 2)},
-             {"exponentials", idle * w.special / m.exp.typical},
-             {"statements' bytes", moved_weight * idle * w.moved / near.read.typical},
-             {"second level", near_weight * idle * w.near / middle.read.typical},
-             {"beyond", 0.1 * idle * w.far / far.read.typical},
-             {"register blocks", block_fmas * vector_fma * each * w.blocks},
-             {"workgroups", each * double(w.workgroups) * (w.padded > 0 ? workgroup_seconds : m.workgroup)},
-             {"launches", double(std::max<int64_t>(0, w.launches - 1)) * kernel_seconds +
-                              double(w.launches) * (w.workgroups > 1 ? m.launch : m.call)}};
-  for (auto& x : t.terms) t.seconds += x.seconds;
+  const bool contracts = w.padded > 0;
+  return {{"contractions", idle * w.padded / m.fma.typical},
+          {"other arithmetic", contracts ? 0 : idle * w.plain / (m.fma.typical / 2)},
+          {"exponentials", idle * w.special / m.exp.typical},
+          {"statements' bytes", idle * w.moved / near.read.typical},
+          {"second level", idle * w.near / middle.read.typical},
+          {"register blocks", each * w.blocks * vector_fma},
+          {"heads of workgroups", each * double(w.workgroups) * (contracts ? 1e-6 : m.workgroup)},
+          {"further kernels", double(std::max<int64_t>(0, w.launches - 1)) * 1e-6},
+          {"launches", double(w.launches) * (w.workgroups > 1 ? m.launch : m.call)}};
+}
+
+// Fitted to every candidate of the tile race on one thread, by relative error; two threads were predicted
+// with them
+// (`bench_tune report` prints the fit, each problem left out in turn, beside these: docs/results/tune.md).
+const std::vector<double>& weights() {
+  static const std::vector<double> all = {
+      1.0,  // contractions run at the probe's rate
+      1.0,  // other arithmetic, where there is no contraction to hide behind
+      1.0,  // exponentials
+      1.15, // loads and stores of statements do not overlap with arithmetic
+      0.33, // the second level feeds contractions mostly ahead of time
+      165,  // vector multiply-adds that starting and ending a register block costs
+      0.7,  // us of a workgroup's head with contractions: its tiles are cold
+      9.0,  // us of a further kernel: operands leave the near caches
+      1.0}; // launches
+  return all;
+}
+
+Time estimate(const Work& w, const Machine& m) {
+  Time t;
+  t.terms = unweighted(w, m);
+  for (size_t k = 0; k < t.terms.size(); ++k) t.seconds += t.terms[k].seconds *= weights()[k];
   return t;
 }
 

@@ -12,12 +12,18 @@ ordered_json as_json(const Rate& r) { return {{"best", r.best}, {"typical", r.ty
 } // namespace
 
 std::string as_json(const Machine& m) {
-  ordered_json doc{{"schema", "tang.probe/1"}, {"device", m.device},
-                   {"compiler", m.compiler},   {"date", m.date},
-                   {"workers", m.workers},     {"lanes", m.lanes},
-                   {"fma_flop_s", as_json(m.fma)}, {"exp_s", as_json(m.exp)},
-                   {"write_bytes_s", as_json(m.write)}, {"call_s", m.call},
-                   {"launch_s", m.launch},     {"workgroup_s", m.workgroup}};
+  ordered_json doc{{"schema", "tang.probe/1"},
+                   {"device", m.device},
+                   {"compiler", m.compiler},
+                   {"date", m.date},
+                   {"workers", m.workers},
+                   {"lanes", m.lanes},
+                   {"fma_flop_s", as_json(m.fma)},
+                   {"exp_s", as_json(m.exp)},
+                   {"write_bytes_s", as_json(m.write)},
+                   {"call_s", m.call},
+                   {"launch_s", m.launch},
+                   {"workgroup_s", m.workgroup}};
   for (auto& l : m.levels)
     doc["levels"].push_back({{"name", l.name}, {"bytes", l.bytes}, {"read_bytes_s", as_json(l.read)}});
   return doc.dump(1);
@@ -41,7 +47,8 @@ Result<Machine> machine_of(const std::string& json) {
     m.call = doc.at("call_s");
     m.launch = doc.at("launch_s");
     m.workgroup = doc.at("workgroup_s");
-    for (auto& l : doc.at("levels")) m.levels.push_back({l.at("name"), l.at("bytes"), rate(l.at("read_bytes_s"))});
+    for (auto& l : doc.at("levels"))
+      m.levels.push_back({l.at("name"), l.at("bytes"), rate(l.at("read_bytes_s"))});
     for (const Rate& r : {m.fma, m.exp, m.write})
       if (!(r.best > 0) || !(r.typical > 0)) return Refusal{"a rate that is not positive"};
     if (m.levels.empty()) return Refusal{"no level of memory"};

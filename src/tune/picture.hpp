@@ -14,7 +14,8 @@ struct Mark {
 };
 
 // Both axes logarithmic. A point on the diagonal was estimated rightly.
-std::string scatter_svg(const std::string& title, const std::vector<Mark>& marks); // x: estimated s, y: measured s
+std::string scatter_svg(const std::string& title,
+                        const std::vector<Mark>& marks); // x: estimated s, y: measured s
 // x: flops a byte of operands, y: flop/s; the roofs of the machine's levels.
 std::string roofline_svg(const std::string& title, const std::vector<Mark>& marks, const Machine& m);
 

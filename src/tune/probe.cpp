@@ -161,9 +161,10 @@ Machine probe(device::Compiler& compiler, device::Cpu& cpu, int lanes) {
   m.lanes = lanes;
   m.date = today();
   m.compiler = compiler.path();
-  m.device = device::digest(compiler.identity()).substr(0, 16) + ", " + std::to_string(m.workers) + " workers";
+  m.device =
+      device::digest(compiler.identity()).substr(0, 16) + ", " + std::to_string(m.workers) + " workers";
   Probes b{cpu, compiler.compile("#define LANES " + std::to_string(lanes) +
-                                "\n#pragma GCC optimize(\"fp-contract=fast\")\n" + text)};
+                                 "\n#pragma GCC optimize(\"fp-contract=fast\")\n" + text)};
   const int64_t w = m.workers, near = capacity(0, _SC_LEVEL1_DCACHE_SIZE, 32 << 10),
                 middle = capacity(2, _SC_LEVEL2_CACHE_SIZE, 512 << 10),
                 far = capacity(3, _SC_LEVEL3_CACHE_SIZE, 8 << 20);

@@ -33,7 +33,8 @@ void groups_of(const plan::Plan& p, std::vector<std::pair<const ir::Graph*, cons
 }
 
 [[noreturn]] void refuse(const std::string& headline, const std::string& has, const std::string& needs) {
-  throw Error({}, headline, {{has, {}}, {needs, {}}}, "tune this program again: tang tune FILE -o FILE.tangsched");
+  throw Error({}, headline, {{has, {}}, {needs, {}}},
+              "tune this program again: tang tune FILE -o FILE.tangsched");
 }
 
 // Every name of the schedule is a group's member, a shared subterm or a buffer, and its axes exist.
@@ -41,7 +42,8 @@ void check_names(const schedule::Schedule& s, const plan::Plan& p) {
   std::vector<std::pair<const ir::Graph*, const plan::Group*>> groups;
   groups_of(p, groups);
   for (auto& [name, f] : s.groups) {
-    bool found = f.split.value_or(1) > 1; // a split fold has another key; refusals of the split are Errors by then
+    bool found =
+        f.split.value_or(1) > 1; // a split fold has another key; refusals of the split are Errors by then
     std::string nearest;
     for (auto& [g, group] : groups) {
       auto named = [&, graph = g](ir::NodeId id) {
@@ -56,10 +58,12 @@ void check_names(const schedule::Schedule& s, const plan::Plan& p) {
           for (auto& x : *by)
             if (x.first >= axes)
               refuse("the schedule gives a tile to axis " + std::to_string(x.first) + " of '" + name + "'",
-                     "its group has " + std::to_string(axes) + " axes", "the schedule says: " + text::fields(f));
+                     "its group has " + std::to_string(axes) + " axes",
+                     "the schedule says: " + text::fields(f));
         for (auto& [axis, role] : f.role)
           if (axis >= axes || group->role[size_t(axis)] != role)
-            refuse("the schedule's role for axis " + std::to_string(axis) + " of '" + name + "' does not apply",
+            refuse("the schedule's role for axis " + std::to_string(axis) + " of '" + name +
+                       "' does not apply",
                    axis >= axes ? "its group has " + std::to_string(axes) + " axes"
                                 : "the planner refused it: " + (p.notes.empty() ? "no note" : p.notes.back()),
                    "the schedule says: " + text::fields(f));
@@ -80,8 +84,9 @@ std::string target_text(const target::Target& t) {
 }
 
 std::string program_key(const ir::Graph& written, const run::Options& o, const device::Compiler& c) {
-  return device::digest(std::string(version) + "\n" + hexadecimal(ir::hash(written)) + "\n" + target_text(o.target) +
-                        "\n" + c.identity() + (o.optimize ? "optimized" : "as written"));
+  return device::digest(std::string(version) + "\n" + hexadecimal(ir::hash(written)) + "\n" +
+                        target_text(o.target) + "\n" + c.identity() +
+                        (o.optimize ? "optimized" : "as written"));
 }
 
 schedule::Record record_of(const ir::Graph& written, const run::Derivation& d, const run::Options& o) {
@@ -108,19 +113,21 @@ run::Options restored(const schedule::Record& r, const ir::Graph& written, run::
   } catch (const Error& e) {
     std::vector<Note> facts = e.facts();
     for (auto& [name, f] : r.schedule.groups)
-      if (facts.size() < 4) facts.push_back({"the schedule says of '" + text::shown(name) + "': " + text::fields(f), {}});
+      if (facts.size() < 4)
+        facts.push_back({"the schedule says of '" + text::shown(name) + "': " + text::fields(f), {}});
     throw Error(e.where(), e.headline(), facts, e.fix());
   }
   check_names(r.schedule, d.plan);
   if (locked && r.digest != digest_of(d))
     refuse("the schedule no longer gives the kernels that it was made with",
            "it gives " + std::to_string(d.kernels.kernels.size()) + " kernels, digest " + digest_of(d),
-           "it was made with " + std::to_string(r.kernels) + ", digest " + (r.digest.empty() ? "none" : r.digest));
+           "it was made with " + std::to_string(r.kernels) + ", digest " +
+               (r.digest.empty() ? "none" : r.digest));
   return o;
 }
 
-std::optional<schedule::Record> recalled(const ir::Graph& written, const run::Options& o, const device::Compiler& c,
-                                         Store& s) {
+std::optional<schedule::Record> recalled(const ir::Graph& written, const run::Options& o,
+                                         const device::Compiler& c, Store& s) {
   const auto text = s.find("program", program_key(written, o, c));
   if (!text) return std::nullopt;
   const text::ScheduleReading r = text::read_schedule(*text, "tuning.db");

@@ -23,9 +23,17 @@ class Search {
 public:
   Search(const ir::Graph& written, const eval::Inputs& inputs, const run::Options& o,
          const std::shared_ptr<device::Compiler>& compiler, const Machine& m, const Options& how)
-      : written_(written), o_(o), machine_(m), how_(how),
-        bench_{written, inputs, o, compiler, reference_of(written, inputs, o, compiler), how.error_budget, how.deadline,
-               std::max(1, o.target.workers), how.stop, {}, how.in_child} {
+      : written_(written), o_(o), machine_(m), how_(how), bench_{written,
+                                                                 inputs,
+                                                                 o,
+                                                                 compiler,
+                                                                 reference_of(written, inputs, o, compiler),
+                                                                 how.error_budget,
+                                                                 how.deadline,
+                                                                 std::max(1, o.target.workers),
+                                                                 how.stop,
+                                                                 {},
+                                                                 how.in_child} {
     bench_.done = [this](size_t, Trial::Kind) { say(++done_); };
     out_.reference = bench_.reference.from;
   }
@@ -46,10 +54,13 @@ private:
     if (!how_.progress) return;
     const double spent = Cpu::seconds() - start_;
     const double left = done ? spent * double(planned_ - done) / double(done) : 0;
-    how_.progress({what_, done, planned_, out_.before.median, best_, spent, std::min(left, std::max(0.0, how_.seconds - spent))});
+    how_.progress({what_, done, planned_, out_.before.median, best_, spent,
+                   std::min(left, std::max(0.0, how_.seconds - spent))});
   }
 
-  std::vector<Trial> trials(const std::vector<Schedule>& all, double each) { return measure(bench_, all, each); }
+  std::vector<Trial> trials(const std::vector<Schedule>& all, double each) {
+    return measure(bench_, all, each);
+  }
 
   // Moves that change which kernels there are: each a program of its own.
   std::vector<Named> moves() const {
@@ -68,6 +79,13 @@ private:
           s.groups[schedule::key(g, x.node)].stored = true;
           out.push_back({"store " + g.label({x.node, 0}), s});
         }
+      // Members that share a group, apart.
+      if (step.group.members.size() > 1) {
+        s = o_.schedule;
+        for (size_t k = 1; k < step.group.members.size(); ++k)
+          s.groups[schedule::key(g, step.group.members[k].node)].joint = false;
+        out.push_back({"apart " + g.label({step.group.members[0].node, 0}), s});
+      }
       // A long fold with less than one point a worker: parts of it may run beside each other.
       if (step.recur || step.group.members.size() != 1 || !step.group.shared.empty()) continue;
       const ir::NodeId id = step.group.members[0].node;
@@ -98,7 +116,8 @@ private:
     base_ = 0;
     for (size_t k = 0; k < all.size(); ++k) {
       note("program", all[k].name, "", t[k], t[k].whole, 0);
-      if (t[k].kind == Trial::ok && t[k].whole.runs && (t[0].kind != Trial::ok || (t[k].whole.median < best_ && disjoint(t[k].whole, t[base_].whole)))) {
+      if (t[k].kind == Trial::ok && t[k].whole.runs &&
+          (t[0].kind != Trial::ok || (t[k].whole.median < best_ && disjoint(t[k].whole, t[base_].whole)))) {
         best_ = t[k].whole.median;
         base_ = k;
       }
@@ -136,9 +155,19 @@ private:
     times_.assign(spaces.size(), {});
     for (size_t g = 0; g < spaces.size(); ++g) {
       times_[g].resize(spaces[g].candidates.size());
+      if (recall(spaces[g], g)) continue;
       times_[g][0] = start_trial_.steps[spaces[g].step];
       remember(spaces[g], 0, times_[g][0]);
     }
+    const auto known = [&](size_t g) { return times_[g].size() > 1 && times_[g][1].runs > 0; };
+    for (size_t g = spaces.size(); g-- > 0;)
+      if (known(g)) {
+        settle(spaces[g], g);
+        spaces.erase(spaces.begin() + int64_t(g));
+        times_.erase(times_.begin() + int64_t(g));
+      }
+    rounds = 0;
+    for (auto& s : spaces) rounds = std::max(rounds, s.candidates.size());
     const size_t batch = size_t(std::max(2, bench_.compilers));
     for (size_t r = 1; r < rounds && !stopped(); r += batch) {
       std::vector<Schedule> all;
@@ -148,7 +177,7 @@ private:
       std::vector<Trial> t = trials(all, how_.each);
       for (size_t k = r; k < last; ++k) take(spaces, k, t[k - r]);
     }
-    choose(spaces);
+    for (size_t g = 0; g < spaces.size(); ++g) settle(spaces[g], g);
   }
 
   Schedule round(const std::vector<Space>& spaces, size_t k) const {
@@ -187,28 +216,56 @@ private:
     note(s.key, text::fields(c.fields), c.shown, t, time, c.estimated);
   }
 
+  // Kernels that were all timed before, perhaps in another program, are not timed again.
+  bool recall(const Space& s, size_t g) {
+    if (!how_.store || how_.again) return false;
+    for (size_t k = 0; k < s.candidates.size(); ++k) {
+      const auto row = how_.store->find("candidate", machine_.device + " " + s.candidates[k].text);
+      const auto j = row ? nlohmann::json::parse(*row, nullptr, false) : nlohmann::json();
+      Sample t;
+      if (j.is_object())
+        t = {j.value("median", 0.0), j.value("low", 0.0), j.value("high", 0.0), j.value("best", 0.0),
+             j.value("runs", 0)};
+      if (!t.runs || !(t.median > 0)) {
+        times_[g].assign(s.candidates.size(), {});
+        return false;
+      }
+      times_[g][k] = t;
+    }
+    Trial ok;
+    ok.kind = Trial::ok;
+    for (size_t k = 1; k < s.candidates.size(); ++k)
+      note(s.key, text::fields(s.candidates[k].fields), s.candidates[k].shown, ok, times_[g][k],
+           s.candidates[k].estimated, true);
+    return true;
+  }
+
   void remember(const Space& s, size_t k, const Sample& t) {
     if (!how_.store || !t.runs) return;
     const Candidate& c = s.candidates[k];
-    const nlohmann::json row = {{"median", t.median}, {"low", t.low},     {"high", t.high},
-                                {"best", t.best},     {"runs", t.runs},   {"schedule", c.shown},
-                                {"fields", text::fields(c.fields)}, {"estimated", c.estimated}, {"label", s.label}};
+    const nlohmann::json row = {{"median", t.median},
+                                {"low", t.low},
+                                {"high", t.high},
+                                {"best", t.best},
+                                {"runs", t.runs},
+                                {"schedule", c.shown},
+                                {"fields", text::fields(c.fields)},
+                                {"estimated", c.estimated},
+                                {"label", s.label}};
     how_.store->put("candidate", machine_.device + " " + c.text, row.dump());
   }
 
-  // Of each group the fastest that beats the automatic choice beyond doubt; then all of them together against it.
-  void choose(const std::vector<Space>& spaces) {
-    Schedule s = schedule_;
-    bool any = false;
-    for (size_t g = 0; g < spaces.size(); ++g) {
-      size_t best = 0;
-      for (size_t k = 1; k < times_[g].size(); ++k)
-        if (times_[g][k].runs && times_[g][k].median < times_[g][best].median && disjoint(times_[g][k], times_[g][0])) best = k;
-      if (!best) continue;
-      any = true;
-      s.groups[spaces[g].key] = spaces[g].candidates[best].fields;
-    }
-    if (any) together_ = s;
+  // Of a group the fastest that beats the automatic choice beyond doubt; all groups' together are tried at
+  // the end.
+  void settle(const Space& s, size_t g) {
+    size_t best = 0;
+    for (size_t k = 1; k < times_[g].size(); ++k)
+      if (times_[g][k].runs && times_[g][k].median < times_[g][best].median &&
+          disjoint(times_[g][k], times_[g][0]))
+        best = k;
+    if (!best) return;
+    if (!together_) together_ = schedule_;
+    together_->groups[s.key] = s.candidates[best].fields;
   }
 
   void finish() {
@@ -221,7 +278,9 @@ private:
     if (all.size() > 1 && !halted) {
       std::vector<Trial> t = trials(all, 3 * how_.each);
       for (size_t k = 0; k < all.size(); ++k)
-        if (k == 0 || (t[k].kind == Trial::ok && t[k].whole.runs && t[k].whole.median < 0.99 * t[best].whole.median)) best = k;
+        if (k == 0 ||
+            (t[k].kind == Trial::ok && t[k].whole.runs && t[k].whole.median < 0.99 * t[best].whole.median))
+          best = k;
       out_.before = t[0].whole;
       out_.after = t[best].whole;
       out_.error = t[best].error;

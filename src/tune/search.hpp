@@ -14,12 +14,12 @@ struct Progress {
 };
 
 struct Options {
-  double seconds = 30;      // for the whole search; what was found by then counts
-  double each = 0.06;       // of measuring a candidate
-  int most = 8;             // candidates of a group that are timed
+  double seconds = 30; // for the whole search; what was found by then counts
+  double each = 0.06;  // of measuring a candidate
+  int most = 8;        // candidates of a group that are timed
   double error_budget = 1e-4;
   double deadline = 30;
-  bool again = false;       // measure although the store knows the program
+  bool again = false; // measure although the store knows the program
   Store* store = nullptr;
   const std::atomic<bool>* stop = nullptr;
   std::function<void(const Progress&)> progress = {};
@@ -38,7 +38,7 @@ struct Timed {
 
 struct Tuned {
   schedule::Record record;
-  Sample before, after;  // the program: automatic schedule and chosen one, in turns
+  Sample before, after; // the program: automatic schedule and chosen one, in turns
   bool from_store = false, stopped = false;
   std::vector<Timed> timed;
   std::vector<std::string> refused;
@@ -56,12 +56,12 @@ std::string target_text(const target::Target& t);
 Tuned tune(const ir::Graph& written, const eval::Inputs& inputs, const run::Options& o,
            const std::shared_ptr<device::Compiler>& compiler, const Machine& m, const Options& how);
 
-// The schedule of a record for this graph and target. Throws Error, with both facts, when it is for another graph,
-// names groups or axes that the program does not have, or asks for what is refused. `locked`: also when its kernels are
-// not the very ones that it was made with.
+// The schedule of a record for this graph and target. Throws Error, with both facts, when it is for another
+// graph, names groups or axes that the program does not have, or asks for what is refused. `locked`: also
+// when its kernels are not the very ones that it was made with.
 run::Options restored(const schedule::Record& r, const ir::Graph& written, run::Options o, bool locked);
 // The tuned schedule that the store knows for a program, if it still gives the kernels it was made with.
-std::optional<schedule::Record> recalled(const ir::Graph& written, const run::Options& o, const device::Compiler& c,
-                                         Store& s);
+std::optional<schedule::Record> recalled(const ir::Graph& written, const run::Options& o,
+                                         const device::Compiler& c, Store& s);
 
 } // namespace tang::tune

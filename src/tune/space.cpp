@@ -16,7 +16,8 @@ using schedule::Pack;
 using schedule::Role;
 
 namespace {
-using Change = std::pair<std::string, GroupFields>; // changes of one field have one name: they exclude each other
+using Change =
+    std::pair<std::string, GroupFields>; // changes of one field have one name: they exclude each other
 
 GroupFields merged(GroupFields a, const GroupFields& b) {
   for (auto& [k, v] : b.tile) a.tile[k] = v;
@@ -77,8 +78,9 @@ struct Maker {
     std::vector<Change> out;
     const bool with_blocks = contracts();
     if (with_blocks) {
-      static constexpr std::pair<int, int> shapes[] = {{14, 2}, {10, 2}, {8, 2}, {9, 3}, {8, 3}, {6, 4}, {5, 2},
-                                                       {4, 3},  {24, 1}, {12, 1}, {6, 2}, {3, 4}, {4, 2}};
+      static constexpr std::pair<int, int> shapes[] = {{14, 2}, {10, 2}, {8, 2}, {9, 3},  {8, 3},
+                                                       {6, 4},  {5, 2},  {4, 3}, {24, 1}, {12, 1},
+                                                       {6, 2},  {3, 4},  {4, 2}};
       for (auto [r, v] : shapes) {
         if (r * v + v + 1 > o.target.vector_registers || 3 * r * v < o.target.vector_registers) continue;
         if (r == now.rows && v == now.vectors) continue;
@@ -100,7 +102,8 @@ struct Maker {
     }
     for (size_t a = 0; a < group.extent.size(); ++a) {
       const int64_t t = now.tile[a];
-      tiles(out, a, with_blocks ? unit(a, now.rows, now.columns()) : 1, {t / 4, t / 2, 3 * t / 4, 3 * t / 2, 2 * t, 4 * t});
+      tiles(out, a, with_blocks ? unit(a, now.rows, now.columns()) : 1,
+            {t / 4, t / 2, 3 * t / 4, 3 * t / 2, 2 * t, 4 * t});
     }
     for (int w : {1, 2, 8})
       if (w != now.ways && !with_blocks) {
@@ -117,7 +120,8 @@ struct Maker {
     try {
       ir::Graph graph = *d.plan.graph;
       std::vector<int64_t> temporaries;
-      lower::GroupKernels made = lower::lower_group(graph, d.plan, lower::top_level(graph, d.plan), group, s, o.target, temporaries);
+      lower::GroupKernels made =
+          lower::lower_group(graph, d.plan, lower::top_level(graph, d.plan), group, s, o.target, temporaries);
       made.before.push_back(std::move(made.main));
       Candidate c;
       std::vector<const kernel::Kernel*> all;
@@ -131,7 +135,8 @@ struct Maker {
       }
       c.fields = fields;
       c.text = device::digest(text);
-      c.shown = made.before.size() > 1 ? made.before[0].schedule + "; " + made.before.back().schedule : made.before.back().schedule;
+      c.shown = made.before.size() > 1 ? made.before[0].schedule + "; " + made.before.back().schedule
+                                       : made.before.back().schedule;
       c.work = work_of(all, m, read);
       c.estimated = estimate(c.work, m).seconds;
       return c;
@@ -157,7 +162,8 @@ Space space_of(const run::Derivation& d, const run::Options& o, size_t step, con
   for (size_t a = 0; a < changes.size(); ++a) {
     all.push_back(merged(base, changes[a].second));
     for (size_t b = 0; b < a; ++b)
-      if (changes[a].first != changes[b].first) all.push_back(merged(merged(base, changes[a].second), changes[b].second));
+      if (changes[a].first != changes[b].first)
+        all.push_back(merged(merged(base, changes[a].second), changes[b].second));
   }
   std::set<std::string> seen;
   for (auto& f : all) {
@@ -171,6 +177,17 @@ Space space_of(const run::Derivation& d, const run::Options& o, size_t step, con
   if (out.candidates.size() > 1)
     std::stable_sort(out.candidates.begin() + 1, out.candidates.end(),
                      [](auto& a, auto& b) { return a.estimated < b.estimated; });
+  return out;
+}
+
+schedule::Schedule untimed(const ir::Graph& written, const run::Options& o, const Machine& m) {
+  const run::Derivation d = run::derive(written, o);
+  schedule::Schedule out = o.schedule;
+  for (size_t s = 0; s < d.plan.steps.size(); ++s) {
+    const Space space = space_of(d, o, s, m);
+    if (space.candidates.size() > 1 && space.candidates[1].estimated < space.candidates[0].estimated)
+      out.groups[space.key] = space.candidates[1].fields;
+  }
   return out;
 }
 

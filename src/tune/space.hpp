@@ -15,15 +15,19 @@ struct Candidate {
 };
 
 struct Space {
-  size_t step = 0;          // of the plan
-  std::string key, label;   // of the group's first member
+  size_t step = 0;                   // of the plan
+  std::string key, label;            // of the group's first member
   std::vector<Candidate> candidates; // the automatic choice first, the others by estimate
   std::vector<std::string> refused;  // why changes did not apply
 };
 
 // Of one group of a program. `d` was derived under `o`; fields that `o.schedule` already gives are kept.
 Space space_of(const run::Derivation& d, const run::Options& o, size_t step, const Machine& m);
-// The choice of every field, automatic ones included: what a record holds, so that later rules do not change it.
+// No measuring: of each group the candidate with the lowest estimate, where it is lower than the automatic
+// one's.
+schedule::Schedule untimed(const ir::Graph& written, const run::Options& o, const Machine& m);
+// The choice of every field, automatic ones included: what a record holds, so that later rules do not change
+// it.
 schedule::GroupFields resolved(const run::Derivation& d, const run::Options& o, size_t step);
 
 } // namespace tang::tune

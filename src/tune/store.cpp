@@ -16,7 +16,7 @@ namespace tang::tune {
 
 namespace {
 constexpr int version = 1;
-constexpr int wait_ms = 10000;        // for a writer
+constexpr int wait_ms = 10000;         // for a writer
 constexpr int most_steps = 50'000'000; // of SQLite's machine a statement: a damaged tree cannot hold us
 
 std::string checksum(const std::string& kind, const std::string& key, const std::string& value) {
@@ -24,8 +24,9 @@ std::string checksum(const std::string& kind, const std::string& key, const std:
 }
 
 bool is_damage(int code) {
-  return code == SQLITE_CORRUPT || code == SQLITE_NOTADB || code == SQLITE_FORMAT || code == SQLITE_INTERRUPT ||
-         code == SQLITE_SCHEMA || code == SQLITE_MISMATCH || code == SQLITE_ERROR || code == SQLITE_TOOBIG;
+  return code == SQLITE_CORRUPT || code == SQLITE_NOTADB || code == SQLITE_FORMAT ||
+         code == SQLITE_INTERRUPT || code == SQLITE_SCHEMA || code == SQLITE_MISMATCH ||
+         code == SQLITE_ERROR || code == SQLITE_TOOBIG;
 }
 } // namespace
 
@@ -68,7 +69,8 @@ struct Store::Handle {
 namespace {
 std::string text_of(sqlite3_stmt* s, int column) {
   const void* p = sqlite3_column_blob(s, column);
-  return p ? std::string(static_cast<const char*>(p), size_t(sqlite3_column_bytes(s, column))) : std::string();
+  return p ? std::string(static_cast<const char*>(p), size_t(sqlite3_column_bytes(s, column)))
+           : std::string();
 }
 } // namespace
 
@@ -110,9 +112,10 @@ bool Store::open() {
     if (ok && known() != version) {
       ok = h.run("BEGIN IMMEDIATE"); // others may be making it at this moment
       if (ok && known() != version)
-        ok = h.run("DROP TABLE IF EXISTS rows;"
-                   "CREATE TABLE rows(kind TEXT NOT NULL, key TEXT NOT NULL, value BLOB NOT NULL, at INTEGER NOT "
-                   "NULL, sum TEXT NOT NULL, PRIMARY KEY(kind, key)) WITHOUT ROWID; PRAGMA user_version=1");
+        ok = h.run(
+            "DROP TABLE IF EXISTS rows;"
+            "CREATE TABLE rows(kind TEXT NOT NULL, key TEXT NOT NULL, value BLOB NOT NULL, at INTEGER NOT "
+            "NULL, sum TEXT NOT NULL, PRIMARY KEY(kind, key)) WITHOUT ROWID; PRAGMA user_version=1");
       ok = ok && h.run("COMMIT");
     }
   }
@@ -129,7 +132,8 @@ bool Store::open() {
 
 // Sets the file aside, unless another process has done so already.
 void Store::damaged(const std::string&) {
-  const int lock = ::open((folder_ + "/tuning.lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+  const int lock =
+      ::open((folder_ + "/tuning.lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (lock < 0) return;
   flock(lock, LOCK_EX);
   struct stat s;
@@ -150,7 +154,9 @@ bool Store::with(const std::function<bool(Handle&)>& body) {
     }
     if (body(*db_)) return true;
     const int code = db_->code;
-    trouble_ = "the tuning cache: " + std::string(code == (sqlite3_errcode(db_->db) & 0xff) ? sqlite3_errmsg(db_->db) : sqlite3_errstr(code));
+    trouble_ =
+        "the tuning cache: " + std::string(code == (sqlite3_errcode(db_->db) & 0xff) ? sqlite3_errmsg(db_->db)
+                                                                                     : sqlite3_errstr(code));
     if (sqlite3_get_autocommit(db_->db) == 0) db_->run("ROLLBACK");
     if (!is_damage(code)) return false; // full, read-only, busy: not for us to mend
     damaged(trouble_);
@@ -163,10 +169,11 @@ std::optional<std::string> Store::find(const std::string& kind, const std::strin
   std::optional<std::string> out;
   with([&](Handle& h) {
     out.reset();
-    return h.query("SELECT value, sum FROM rows WHERE kind=? AND key=?", {kind, key}, {}, [&](sqlite3_stmt* s) {
-      std::string value = text_of(s, 0);
-      if (text_of(s, 1) == checksum(kind, key, value)) out = std::move(value);
-    });
+    return h.query("SELECT value, sum FROM rows WHERE kind=? AND key=?", {kind, key}, {},
+                   [&](sqlite3_stmt* s) {
+                     std::string value = text_of(s, 0);
+                     if (text_of(s, 1) == checksum(kind, key, value)) out = std::move(value);
+                   });
   });
   return out;
 }
@@ -187,11 +194,12 @@ std::vector<Row> Store::rows(const std::string& kind) {
   std::vector<Row> out;
   with([&](Handle& h) {
     out.clear();
-    return h.query("SELECT kind, key, value, sum, at FROM rows WHERE ?1='' OR kind=?1 ORDER BY at DESC, kind, key",
-                   {kind}, {}, [&](sqlite3_stmt* s) {
-                     Row r{text_of(s, 0), text_of(s, 1), text_of(s, 2), sqlite3_column_int64(s, 4)};
-                     if (text_of(s, 3) == checksum(r.kind, r.key, r.value)) out.push_back(std::move(r));
-                   });
+    return h.query(
+        "SELECT kind, key, value, sum, at FROM rows WHERE ?1='' OR kind=?1 ORDER BY at DESC, kind, key",
+        {kind}, {}, [&](sqlite3_stmt* s) {
+          Row r{text_of(s, 0), text_of(s, 1), text_of(s, 2), sqlite3_column_int64(s, 4)};
+          if (text_of(s, 3) == checksum(r.kind, r.key, r.value)) out.push_back(std::move(r));
+        });
   });
   return out;
 }
@@ -201,9 +209,10 @@ int64_t Store::gc(int64_t before, int64_t most) {
   with([&](Handle& h) {
     bool ok = h.query("DELETE FROM rows WHERE at < ?", {}, {before}, [](sqlite3_stmt*) {});
     gone = sqlite3_changes(h.db);
-    ok = ok && h.query("DELETE FROM rows WHERE (kind, key) IN (SELECT kind, key FROM rows ORDER BY at DESC, kind, "
-                       "key LIMIT -1 OFFSET ?)",
-                       {}, {most}, [](sqlite3_stmt*) {});
+    ok = ok &&
+         h.query("DELETE FROM rows WHERE (kind, key) IN (SELECT kind, key FROM rows ORDER BY at DESC, kind, "
+                 "key LIMIT -1 OFFSET ?)",
+                 {}, {most}, [](sqlite3_stmt*) {});
     gone += sqlite3_changes(h.db);
     return ok && h.run("VACUUM");
   });
@@ -219,7 +228,9 @@ std::string hex(const std::string& s) {
 }
 
 std::optional<std::string> unhex(const std::string& s) {
-  auto digit = [](char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1; };
+  auto digit = [](char c) {
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+  };
   std::string out;
   if (s.size() % 2) return std::nullopt;
   for (size_t k = 0; k < s.size(); k += 2) {

@@ -14,10 +14,10 @@ struct Row {
   int64_t at = 0;               // when it was written, seconds since 1970
 };
 
-// SQLite in one file. Any number of processes may use it at once, and any of them may be killed at any moment.
-// Each row has a checksum over its kind, key and value: a row that does not match is a miss. A file that is
-// damaged as a whole is set aside and begun anew. Nothing here throws but the constructor; when the disk says
-// no, `trouble` has one message and everything goes on without the cache.
+// SQLite in one file. Any number of processes may use it at once, and any of them may be killed at any
+// moment. Each row has a checksum over its kind, key and value: a row that does not match is a miss. A file
+// that is damaged as a whole is set aside and begun anew. Nothing here throws but the constructor; when the
+// disk says no, `trouble` has one message and everything goes on without the cache.
 class Store {
 public:
   // Throws Error when the folder cannot be used (see device::private_folder) or no file can be made in it.
@@ -46,7 +46,8 @@ private:
   int opened_ = 0;
 };
 
-// Rows as text, one a line, each with its checksum; what `import` reads. Lines that do not match are left out.
+// Rows as text, one a line, each with its checksum; what `import` reads. Lines that do not match are left
+// out.
 std::string exported(const std::vector<Row>& rows);
 std::vector<Row> imported(const std::string& text, int64_t& damaged);
 

@@ -22,7 +22,8 @@ Sample sample_of(std::vector<double> t) {
   std::sort(t.begin(), t.end());
   const double n = double(t.size()), half = 0.98 * std::sqrt(n); // ranks n/2 -+ 1.96 sqrt(n)/2
   auto at = [&](double rank) { return t[size_t(std::clamp(rank, 0.0, n - 1))]; };
-  return {at(std::floor(n / 2)), at(std::floor(n / 2 - half)), at(std::ceil(n / 2 + half)), t.front(), int(t.size())};
+  return {at(std::floor(n / 2)), at(std::floor(n / 2 - half)), at(std::ceil(n / 2 + half)), t.front(),
+          int(t.size())};
 }
 
 double oracle_terms(const ir::Graph& g) {
@@ -182,9 +183,7 @@ private:
   std::map<size_t, Made> made_;
 };
 
-Sample sample_from(const json& j) {
-  return {j.at(0), j.at(1), j.at(2), j.at(3), j.at(4)};
-}
+Sample sample_from(const json& j) { return {j.at(0), j.at(1), j.at(2), j.at(3), j.at(4)}; }
 
 // The parent's side of one child.
 class Watch {
@@ -192,11 +191,14 @@ public:
   Watch(const Bench& b, std::vector<Trial>& trials) : b_(b), trials_(trials) {}
 
   // False: some candidate took the child down, the others go again.
-  bool run(const std::vector<schedule::Schedule>& all, const std::vector<size_t>& todo, double seconds, int least) {
+  bool run(const std::vector<schedule::Schedule>& all, const std::vector<size_t>& todo, double seconds,
+           int least) {
     int ends[2];
-    if (pipe(ends)) throw Error({}, "no pipe for a child process", {{std::strerror(errno), {}}}, "close some files");
+    if (pipe(ends))
+      throw Error({}, "no pipe for a child process", {{std::strerror(errno), {}}}, "close some files");
     const pid_t pid = fork();
-    if (pid < 0) throw Error({}, "no child process for candidates", {{std::strerror(errno), {}}}, "end some processes");
+    if (pid < 0)
+      throw Error({}, "no child process for candidates", {{std::strerror(errno), {}}}, "end some processes");
     if (pid == 0) {
       close(ends[0]);
       setpgid(0, 0); // Ctrl-C is for the parent
@@ -222,7 +224,7 @@ public:
       return true;
     }
     trials_[at_].kind = how == End::silent ? Trial::hung : Trial::crashed;
-    trials_[at_].why = how == End::silent ? "silent for " + std::to_string(int(b_.deadline)) + " s"
+    trials_[at_].why = how == End::silent    ? "silent for " + std::to_string(int(b_.deadline)) + " s"
                        : WIFSIGNALED(status) ? "ended by signal " + std::to_string(WTERMSIG(status))
                                              : "ended with status " + std::to_string(WEXITSTATUS(status));
     if (b_.done) b_.done(at_, trials_[at_].kind);
@@ -283,7 +285,8 @@ private:
 };
 } // namespace
 
-std::vector<Trial> measure(const Bench& b, const std::vector<schedule::Schedule>& all, double seconds, int least) {
+std::vector<Trial> measure(const Bench& b, const std::vector<schedule::Schedule>& all, double seconds,
+                           int least) {
   std::vector<Trial> trials(all.size());
   std::vector<std::pair<size_t, std::string>> units;
   auto stopped = [&] { return b.stop && b.stop->load(); };
@@ -301,7 +304,8 @@ std::vector<Trial> measure(const Bench& b, const std::vector<schedule::Schedule>
   // Compiled here, several at once, into the kernel cache; the child loads them from there.
   for (size_t from = 0; from < units.size() && !stopped(); from += size_t(b.compilers)) {
     std::vector<std::string> some;
-    for (size_t k = from; k < std::min(units.size(), from + size_t(b.compilers)); ++k) some.push_back(units[k].second);
+    for (size_t k = from; k < std::min(units.size(), from + size_t(b.compilers)); ++k)
+      some.push_back(units[k].second);
     try {
       b.compiler->compile(some);
     } catch (const Error& e) { // which one shows in the child
@@ -310,7 +314,8 @@ std::vector<Trial> measure(const Bench& b, const std::vector<schedule::Schedule>
   for (;;) {
     std::vector<size_t> todo;
     for (auto& u : units)
-      if (auto kind = trials[u.first].kind; kind == Trial::pending || kind == Trial::ok) todo.push_back(u.first);
+      if (auto kind = trials[u.first].kind; kind == Trial::pending || kind == Trial::ok)
+        todo.push_back(u.first);
     if (todo.empty()) break;
     if (stopped()) {
       for (size_t k : todo) trials[k].kind = Trial::stopped;

@@ -1,5 +1,6 @@
-// Candidates run in a child process: a copy of everything, so that inputs stay as they are, and one that crashes or
-// hangs takes nothing with it. Each is poisoned, run between guard bands and compared before its time counts.
+// Candidates run in a child process: a copy of everything, so that inputs stay as they are, and one that
+// crashes or hangs takes nothing with it. Each is poisoned, run between guard bands and compared before its
+// time counts.
 #pragma once
 #include <atomic>
 #include <functional>
@@ -15,11 +16,13 @@ struct Sample {
 };
 
 Sample sample_of(std::vector<double> seconds);
+
 // Does a beat b beyond doubt?
 inline bool disjoint(const Sample& a, const Sample& b) { return a.high < b.low || b.high < a.low; }
 
 struct Trial {
   enum Kind : uint8_t { pending, ok, refused, wrong, crashed, hung, stopped } kind = pending;
+
   std::string why;           // of anything but ok
   double error = 0;          // largest of the outputs
   Sample whole;              // the program
@@ -36,15 +39,15 @@ struct Reference {
 struct Bench {
   const ir::Graph& written;
   const eval::Inputs& inputs;
-  run::Options options;         // the schedule is the candidate's
+  run::Options options;                       // the schedule is the candidate's
   std::shared_ptr<device::Compiler> compiler; // with a kernel cache: the child loads what was compiled before
   Reference reference;
-  double budget = 1e-4;         // largest error of an output
-  double deadline = 30;         // s that a candidate may be silent
-  int compilers = 2;            // at once
+  double budget = 1e-4; // largest error of an output
+  double deadline = 30; // s that a candidate may be silent
+  int compilers = 2;    // at once
   const std::atomic<bool>* stop = nullptr;
   std::function<void(size_t k, Trial::Kind)> done = {}; // after each candidate's check
-  std::function<void(size_t k)> in_child = {};          // before a candidate's first run, in the child (tests)
+  std::function<void(size_t k)> in_child = {}; // before a candidate's first run, in the child (tests)
 };
 
 // Bounds the oracle's work: beyond it the reference is the program as written, one kernel a node.
@@ -57,7 +60,9 @@ Reference reference_of(const ir::Graph& written, const eval::Inputs& inputs, con
 std::pair<double, std::string> checked(run::Program& p, const ir::Graph& written, const eval::Inputs& inputs,
                                        const Reference& r, double budget);
 
-// Checks each schedule, then measures those that passed in turns, about `seconds` each and at least `least` runs.
-std::vector<Trial> measure(const Bench& b, const std::vector<schedule::Schedule>& all, double seconds, int least = 5);
+// Checks each schedule, then measures those that passed in turns, about `seconds` each and at least `least`
+// runs.
+std::vector<Trial> measure(const Bench& b, const std::vector<schedule::Schedule>& all, double seconds,
+                           int least = 5);
 
 } // namespace tang::tune

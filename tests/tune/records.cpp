@@ -22,6 +22,8 @@ Record random_record(std::mt19937_64& rng) {
       if (rng() % 3 == 0) f.role[a] = rng() % 2 ? schedule::Role::grid : schedule::Role::looped;
     }
     if (rng() % 2) f.stored = rng() % 2;
+    if (rng() % 2) f.joint = rng() % 2;
+    if (rng() % 2) f.parts = 1 + int(rng() % 64);
     if (rng() % 2) f.rows = 1 + int(rng() % 64);
     if (rng() % 2) f.vectors = 1 + int(rng() % 64);
     if (rng() % 2) f.pack_a = schedule::Pack(rng() % 3);

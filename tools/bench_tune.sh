@@ -1,0 +1,23 @@
+# The tile race and the floor's soundness, then docs/results/tune.md. Kernels are compiled first, so that what is timed has
+# the machine to itself.
+# usage: bench_tune.sh BUILD
+set -eu
+build=$1
+here=$(dirname "$0")/..
+out=$build/tune
+mkdir -p "$out"
+chmod 700 "$out"
+threads="1"
+[ "$(nproc)" -gt 1 ] && threads="1 2"
+parts=
+for t in $threads; do
+  run="$build/bench_tune --threads $t --cache $build/bench-cache --probe $out/probe-$t.json"
+  for what in race sound; do
+    [ "$what-$t" = sound-2 ] && continue
+    $run $what --compile-only
+    $run $what --json "$out/$what-$t.json"
+    parts="$parts $out/$what-$t.json"
+  done
+  parts="$parts $out/probe-$t.json"
+done
+"$build/bench_tune" report "$here/docs/results/tune" $parts
