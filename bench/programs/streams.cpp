@@ -1,4 +1,5 @@
 // Norms and softmax over 256 MiB beside a copy of the same bytes by the same threads.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -20,30 +21,38 @@ void streams(Bench& b) {
   const size_t bytes = size_t(rows * columns * 4);
   auto x = std::make_shared<device::Buffer>(bytes), y = std::make_shared<device::Buffer>(bytes);
   fill(x->as<float>(), rows * columns, 1);
-  auto measure = [&](const std::string& name, const ir::Graph& g, const Reference& reference) {
+  std::vector<int32_t> classes(static_cast<size_t>(rows));
+  for (int64_t i = 0; i < rows; ++i) classes[size_t(i)] = int32_t(i * 7919 % columns);
+  // `width`: columns of the result; one: a value a row, and only x is moved.
+  auto measure = [&](const std::string& name, const ir::Graph& g, const Reference& reference, int64_t width = columns) {
     auto p = b.program(g);
-    p->bind("x", x), p->bind("y", y);
+    p->bind("x", x);
+    if (width == columns) p->bind("y", y);
     for (auto param : {"gain", "bias"})
       for (auto& n : p->derivation().plan.graph->nodes)
         if (n.name == param) fill(p->data<float>(param), columns, 7);
+    for (auto& n : p->derivation().plan.graph->nodes)
+      if (n.name == "target") std::copy(classes.begin(), classes.end(), p->data<int32_t>("target"));
     void* args[2] = {x->data(), y->data()};
     Row r;
     r.section = "streams", r.name = name, r.unit = "GB/s", r.peer = "copy";
     b.interleave(r, [&] { p->run(); }, [&] { b.cpu->launch(copy, args, int64_t(bytes) / block, 0); }, 9, 4);
     p->run();
+    const float* result = p->data<float>("y");
     double worst = 0, most = 0;
     std::vector<double> want(static_cast<size_t>(columns));
     for (int64_t i = 0; i < rows; i += 511) {
       reference(x->as<float>() + i * columns, want.data());
-      for (int64_t c = 0; c < columns; ++c) {
+      if (width == 1) want[0] -= double(x->as<float>()[i * columns + classes[size_t(i)]]);
+      for (int64_t c = 0; c < width; ++c) {
         most = std::max(most, std::fabs(want[size_t(c)]));
-        worst = std::max(worst, std::fabs(want[size_t(c)] - y->as<float>()[i * columns + c]));
+        worst = std::max(worst, std::fabs(want[size_t(c)] - result[i * width + c]));
       }
     }
     r.max_error = worst / most;
-    const double gb = 2 * double(bytes) / 1e9;
-    r.rate = gb / r.ours.best(), r.peer_rate = gb / r.theirs.best();
-    r.ratio = r.theirs.best() / r.ours.best(), r.ratio_median = r.theirs.median() / r.ours.median();
+    const double copied = 2 * double(bytes) / 1e9, gb = width == 1 ? copied / 2 : copied, share = gb / copied;
+    r.rate = gb / r.ours.best(), r.peer_rate = copied / r.theirs.best();
+    r.ratio = share * r.theirs.best() / r.ours.best(), r.ratio_median = share * r.theirs.median() / r.ours.median();
     r.least = 0.9;
     r.schedule = schedules(*p);
     b.add(std::move(r));
@@ -83,6 +92,30 @@ void streams(Bench& b) {
       for (int64_t c = 0; c < columns; ++c) total += out[c] = std::exp(row[c] - top);
       for (int64_t c = 0; c < columns; ++c) out[c] /= total;
     });
+  }
+  auto log_sum = [](const float* row, double& top) {
+    double total = 0;
+    top = -1e300;
+    for (int64_t c = 0; c < columns; ++c) top = std::max(top, double(row[c]));
+    for (int64_t c = 0; c < columns; ++c) total += std::exp(row[c] - top);
+    return top + std::log(total);
+  };
+  {
+    ir::Builder g;
+    g.output(models::log_softmax(g.input("x", {rows, columns})), "y");
+    measure("log softmax 8192x8192", g.graph(), [&](const float* row, double* out) {
+      double top;
+      const double lse = log_sum(row, top);
+      for (int64_t c = 0; c < columns; ++c) out[c] = row[c] - lse;
+    });
+  }
+  {
+    ir::Builder g;
+    g.output(models::cross_entropy(g.input("x", {rows, columns}), g.input("target", {rows}, ir::Format::i32)), "y");
+    measure("cross entropy 8192x8192", g.graph(), [&](const float* row, double* out) {
+      double top;
+      out[0] = log_sum(row, top);
+    }, 1);
   }
 }
 

@@ -124,6 +124,7 @@ std::string BodyText::coordinate(const kernel::Coordinate& c, const std::string&
 }
 
 std::string BodyText::element(int r, const std::string& lane) const {
+  if (auto it = ref_text_.find(r); it != ref_text_.end()) return it->second;
   const Ref& ref = body_->refs[size_t(r)];
   const Memory& m = u_.memory(ref.memory);
   std::string at = at_lane(offset(u_, ref), lane_, lane), inside;
@@ -238,8 +239,10 @@ std::string BodyText::expression(Id id) {
   }
   case Op::mul:
     if (!real) return wrap(" * ");
-    if (p_[t.args[1]].op == Op::recip) return "(" + a + " / " + value(p_[t.args[1]].args[0], v) + ")";
-    if (p_[t.args[0]].op == Op::recip) return "(" + b + " / " + value(p_[t.args[0]].args[0], v) + ")";
+    // A reciprocal that is known further out is evaluated there, once.
+    for (size_t k : {1, 0})
+      if (const Term& x = p_[t.args[k]]; x.op == Op::recip && level_.at(t.args[k]) == level_.at(id))
+        return "(" + (k ? a : b) + " / " + value(x.args[0], v) + ")";
     return "(" + a + " * " + b + ")";
   case Op::neg: return real || v ? "(-" + a + ")" : u_.d.wrapped(u_.d.zero(Type::index, false), " - ", a);
   case Op::recip: return "(1 / " + a + ")";
@@ -268,7 +271,14 @@ std::string BodyText::expression(Id id) {
     if (!v) return "(" + a + " == " + b + ")";
     return fn(u_, real ? "equal" : of == Type::boolean ? "same" : "iequal", true) + "(" + a + ", " + b + ")";
   case Op::both: return "(" + a + u_.d.both + b + ")";
-  case Op::either: return "(" + a + u_.d.either + b + ")";
+  case Op::either: {
+    const Term &x = p_[t.args[0]], &y = p_[t.args[1]];
+    const Term &l = x.op == Op::less ? x : y, &e = x.op == Op::less ? y : x;
+    const bool same = (l.args[0] == e.args[0] && l.args[1] == e.args[1]) || (l.args[0] == e.args[1] && l.args[1] == e.args[0]);
+    if (!v && l.op == Op::less && e.op == Op::equal && same)
+      return "(" + value(l.args[0], false) + " <= " + value(l.args[1], false) + ")";
+    return "(" + a + u_.d.either + b + ")";
+  }
   case Op::flip: return v ? fn(u_, "not", true) + "(" + a + ")" : "(!" + a + ")";
   case Op::div: return "tang_div(" + a + ", " + b + ")";
   case Op::mod: return "tang_mod(" + a + ", " + b + ")";

@@ -29,6 +29,7 @@ public:
   bool has_nowhere() const { return nowhere_; }
 
   void name_var(int64_t leaf, std::string text, bool vector);
+  void name_ref(int r, std::string text) { ref_text_[r] = std::move(text); } // a read that is at hand
 
 private:
   int ref_level(int r) const;
@@ -51,6 +52,7 @@ private:
   std::set<Id> condition_;
   std::map<Id, std::string> names_;
   std::map<Id, Range> ranges_;
+  std::map<int, std::string> ref_text_;
   bool nowhere_ = false;
 };
 

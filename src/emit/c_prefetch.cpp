@@ -4,12 +4,39 @@
 #include <algorithm>
 
 #include "tang/emit/c_kernel.hpp"
+#include "tang/expr/effort.hpp"
 
 namespace tang::emit {
 
 namespace {
 constexpr int64_t least = 1 << 10,
                   most = 256 << 10; // bytes a round: more than a page of streams, less than the L2
+
+// Of the terms that move with a variable: the others are evaluated once.
+int effort_along(const Unit& u, const kernel::Body& b, Var v) {
+  std::set<Id> moving;
+  int out = 0;
+  for (Id id : expr::schedule(*u.k.pool, b.values)) {
+    const expr::Term& t = (*u.k.pool)[id];
+    bool moves = t.op == expr::Op::coord && t.whole == v;
+    if (t.op == expr::Op::arg)
+      for (auto& c : b.refs[size_t(t.whole)].index) moves |= coefficient(c.affine, v) != 0 || !c.refs.empty();
+    for (int k = 0; k < t.arity(); ++k) moves |= moving.count(t.args[size_t(k)]) > 0;
+    if (!moves) continue;
+    moving.insert(id);
+    out += expr::effort(t.op);
+  }
+  return out;
+}
+
+// An axis of one point is at 0.
+Affine settled(const Unit& u, Affine a) {
+  std::vector<Var> gone;
+  for (auto& t : a.terms)
+    if (u.ranges[size_t(t.first)].lo == 0 && u.ranges[size_t(t.first)].hi == 0) gone.push_back(t.first);
+  for (Var x : gone) a = without(a, x);
+  return a;
+}
 
 std::vector<TileAxis> lanes_last(std::vector<TileAxis> axes, size_t lane) {
   const TileAxis x = axes[lane];
@@ -27,21 +54,21 @@ void plan_prefetches(Unit& u, const kernel::Block& body, Var v, int64_t step) {
     const kernel::Apply* apply;
     const kernel::Body* body;
     std::vector<TileAxis> axes;
-    size_t terms;
+    int effort;
   };
 
   std::vector<Pass> passes;
   for (auto& s : body) {
     if (auto* a = std::get_if<kernel::Apply>(&s.node); a && a->vector >= 0) {
       passes.push_back({a, &a->body, lanes_last(a->axes, size_t(a->vector)),
-                        expr::schedule(*u.k.pool, a->body.values).size()});
+                        effort_along(u, a->body, a->axes[size_t(a->vector)].var)});
     } else if (auto* f = std::get_if<kernel::Fold>(&s.node); f && f->vector >= 0) {
       std::vector<TileAxis> axes = f->kept;
       axes.insert(axes.end(), f->folded.begin(), f->folded.end());
       passes.push_back({nullptr, &f->body, lanes_last(axes, size_t(f->vector)), 0});
     }
   }
-  std::vector<int> seen;
+  std::vector<std::string> seen; // rows of a memory
   for (size_t first = 0; first < passes.size(); ++first) {
     const Pass& p = passes[first];
     if (p.axes.empty()) continue;
@@ -53,17 +80,20 @@ void plan_prefetches(Unit& u, const kernel::Block& body, Var v, int64_t step) {
       if (m.home != kernel::Home::global || m.format != Format::f32 || m.size() * 4 < u.o.stream_bytes ||
           !pure(r))
         continue;
-      if (std::find(seen.begin(), seen.end(), r.memory) != seen.end()) continue;
       const Affine at = offset(u, r);
       if (!coefficient(at, v) || coefficient(at, p.axes.back().var) != 1) continue;
+      Affine row = at;
+      for (auto& a : p.axes) row = without(row, a.var);
+      const std::string name = std::to_string(r.memory) + text(settled(u, row));
+      if (std::find(seen.begin(), seen.end(), name) != seen.end()) continue;
       const Pass* host = nullptr;
       for (size_t h = first + 1; h < passes.size(); ++h) {
         const Pass& q = passes[h];
         bool same = q.apply && q.axes.size() == p.axes.size();
         for (size_t i = 0; same && i < q.axes.size(); ++i) same = q.axes[i].extent == p.axes[i].extent;
-        if (same && (!host || q.terms > host->terms)) host = &q;
+        if (same && (!host || q.effort > host->effort)) host = &q;
       }
-      seen.push_back(r.memory);
+      seen.push_back(name);
       if (!host) continue;
       Affine next = at + kernel::constant(step * coefficient(at, v));
       std::vector<std::pair<Var, int64_t>> moved;
@@ -72,12 +102,7 @@ void plan_prefetches(Unit& u, const kernel::Block& body, Var v, int64_t step) {
         next = without(next, p.axes[i].var);
       }
       for (auto& [x, k] : moved) next = next + kernel::variable(x, k);
-      // An axis of one point is at 0.
-      std::vector<Var> gone;
-      for (auto& t : next.terms) gone.push_back(t.first);
-      for (Var x : gone)
-        if (u.ranges[size_t(x)].lo == 0 && u.ranges[size_t(x)].hi == 0 && x != v) next = without(next, x);
-      u.prefetches.push_back({host->apply, r.memory, next});
+      u.prefetches.push_back({host->apply, r.memory, settled(u, next)});
     }
   }
 }

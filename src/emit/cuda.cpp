@@ -1,5 +1,6 @@
 // The CUDA dialect. No header is included.
 #include "tang/emit/cuda.hpp"
+#include "tang/emit/cuda_teams.hpp"
 #include "tang/emit/shared_text.hpp"
 
 namespace tang::emit {
@@ -34,6 +35,29 @@ TANG float tang_ratio1(float a, float b) { return b == 0 ? 0 : a / b; }
 TANG float tang_floor1(float x) { return floorf(x); }
 )";
 
+// Order, runs of neighbours, and conversions as the chip has them.
+const char* const cuda_tail = R"(
+TANG float tang_max_nan(float a, float b) { float c; asm("max.NaN.f32 %0, %1, %2;" : "=f"(c) : "f"(a), "f"(b)); return c; }
+TANG float tang_min_nan(float a, float b) { float c; asm("min.NaN.f32 %0, %1, %2;" : "=f"(c) : "f"(a), "f"(b)); return c; }
+TANG float tang_cvt_from_f16(uint16_t h) { float f; asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(h)); return f; }
+TANG uint16_t tang_cvt_to_f16(float x) { uint16_t h; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(x)); return h; }
+TANG uint16_t tang_cvt_to_bf16(float x) { uint16_t h; asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(h) : "f"(x)); return h; }
+#define tang_max1 tang_max_nan
+#define tang_min1 tang_min_nan
+#define tang_from_f16 tang_cvt_from_f16
+#define tang_to_f16 tang_cvt_to_f16
+#define tang_to_bf16 tang_cvt_to_bf16
+template <class T, int N> struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) TangRun { T v[N]; };
+template <class T, int N> TANG void tang_put(T* p, const TangRun<T, N>& w) { *(TangRun<T, N>*)p = w; }
+// Marked to leave the caches first.
+template <class T, int N> TANG void tang_put_past(T* p, const TangRun<T, N>& w) {
+  if constexpr (sizeof(T) * N % 16 == 0)
+    for (int k = 0; k < (int)(sizeof(T) * N / 16); ++k) __stcs((uint4*)p + k, ((const uint4*)&w)[k]);
+  else
+    *(TangRun<T, N>*)p = w;
+}
+)";
+
 class CudaDialect : public GpuDialect {
 public:
   CudaDialect() {
@@ -52,8 +76,10 @@ public:
 
   std::string tiles(const kernel::Kernel& k) const override {
     const std::string out = tile_pointers(k, "");
-    return out.empty() ? out : "  extern __shared__ __align__(16) unsigned char shared[];\n" + out;
+    return row_registers(k) + (out.empty() ? out : "  extern __shared__ __align__(16) unsigned char shared[];\n" + out);
   }
+
+  void rows(Unit& u, const kernel::Stmt& s) const override { print_rows(u, s); }
 };
 }  // namespace
 
@@ -73,7 +99,7 @@ int64_t cuda_blocks(const kernel::Kernel& k) { return launched_groups(k, cuda_di
 std::string cuda_prelude() {
   Spelling s = c_like_spelling();
   s.words["D_SQRT"] = "__dsqrt_rn", s.words["D_FMA"] = "__fma_rn";
-  return cuda_head + std::string(scalar_macros) + spelled(order_text, s) + spelled(integer_text, s) + spelled(wide_text, s) + spelled(narrow_text, s);
+  return cuda_head + std::string(scalar_macros) + spelled(order_text, s) + spelled(integer_text, s) + spelled(wide_text, s) + spelled(narrow_text, s) + cuda_tail;
 }
 
 }  // namespace tang::emit

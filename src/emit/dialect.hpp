@@ -47,6 +47,8 @@ public:
 
 const Dialect& c_dialect();
 
+class Unit;
+
 class GpuDialect : public Dialect {
 public:
   GpuDialect() { truth = "bool", yes = "true", no = "false", both = " && ", either = " || "; }
@@ -64,6 +66,8 @@ public:
   virtual std::string head(const kernel::Kernel& k) const = 0;
   virtual std::string tiles(const kernel::Kernel& k) const = 0;
   virtual std::string prelude() const = 0;
+  // A statement dealt by rows: only where the target's lanes exchange registers.
+  virtual void rows(Unit& u, const kernel::Stmt& s) const;
   // Where globals are arguments and tiles lie in one array `shared`: both lists, each with its address space.
   std::string arguments(const kernel::Kernel& k, const std::string& space) const;
   std::string tile_pointers(const kernel::Kernel& k, const std::string& space) const;

@@ -26,7 +26,8 @@ private:
 
   void statement(const kernel::Stmt& s) {
     std::visit(
-        Match{[&](const kernel::Apply& x) { apply(x); }, [&](const kernel::Fold& x) { fold(x); },
+        Match{[&](const kernel::Apply& x) { x.deal.team ? d.rows(u, s) : apply(x); },
+              [&](const kernel::Fold& x) { x.deal.team ? d.rows(u, s) : fold(x); },
               [&](const kernel::Contract& x) { print_gpu_contract(u, d, x); },
               [&](const kernel::Barrier&) { u.line(d.barrier); },
               [&](const kernel::Let& x) { let(x); },
@@ -211,6 +212,8 @@ std::string Printer::run() {
 }
 } // namespace
 
+void GpuDialect::rows(Unit&, const kernel::Stmt&) const { bug(__FILE__, __LINE__, "rows of teams on a target without exchanges"); }
+
 std::string GpuDialect::above(const kernel::Kernel&) const { return ""; }
 
 std::string GpuDialect::arguments(const kernel::Kernel& k, const std::string& space) const {
@@ -229,7 +232,7 @@ std::string GpuDialect::tile_pointers(const kernel::Kernel& k, const std::string
   int64_t at = 0;
   for (size_t m = 0; m < k.memories.size(); ++m) {
     const Memory& x = k.memories[m];
-    if (x.home == kernel::Home::global) continue;
+    if (x.home == kernel::Home::global || x.home == kernel::Home::register_) continue;
     const std::string type = space + element_type(x.format);
     out += "  " + type + "* const m" + std::to_string(m) + " = (" + type + "*)(shared + " + number(at) + ");\n";
     at += ceil_div(x.size() * expr::row(x.format).bits / 8, tile_unit) * tile_unit;

@@ -95,10 +95,10 @@ private:
 
   bool is_global(int m) const { return k_.memories[size_t(m)].home == Home::global; }
 
-  std::optional<std::vector<int64_t>> share(const Ref& r, const std::vector<TileAxis>& points) const {
+  std::optional<std::vector<int64_t>> share(const Ref& r, const std::vector<TileAxis>& points, const Deal& d) const {
     const auto at = address(k_, r);
     if (!at || r.checked) return {};
-    std::vector<int64_t> out{at->c};
+    std::vector<int64_t> out{at->c, d.lead, d.team, d.run, d.each};
     std::vector<std::pair<int64_t, int64_t>> modes;
     size_t known = 0;
     for (auto& a : points) {
@@ -113,22 +113,24 @@ private:
     return out;
   }
 
-  void add(Since& to, const Ref& r, bool writes, const std::vector<TileAxis>* points) const {
-    Touched a{r.memory, writes, points ? share(r, *points) : std::nullopt};
+  void add(Since& to, const Ref& r, bool writes, const std::vector<TileAxis>* points, const Deal& d = {}) const {
+    if (k_.memories[size_t(r.memory)].home == Home::register_) return; // each lane its own
+    // Every lane of a team reads what one of them writes.
+    Touched a{r.memory, writes, points && !(d.each && !writes) ? share(r, *points, d) : std::nullopt};
     if (std::find(to.begin(), to.end(), a) == to.end()) to.push_back(a);
   }
 
   Since accesses(const Stmt& s) const {
     Since out;
     std::visit(Match{[&](const Apply& x) {
-                       for (auto& r : x.body.refs) add(out, r, false, &x.axes);
-                       for (auto& r : x.dst) add(out, r, true, &x.axes);
+                       for (auto& r : x.body.refs) add(out, r, false, &x.axes, x.deal);
+                       for (auto& r : x.dst) add(out, r, true, &x.axes, x.deal);
                      },
                      [&](const Fold& x) {
-                       for (auto& r : x.body.refs) add(out, r, false, &x.kept);
+                       for (auto& r : x.body.refs) add(out, r, false, x.deal.team > 1 ? nullptr : &x.kept, x.deal);
                        for (auto& r : x.dst) {
-                         if (x.accumulate) add(out, r, false, &x.kept);
-                         add(out, r, true, &x.kept);
+                         if (x.accumulate) add(out, r, false, &x.kept, x.deal);
+                         add(out, r, true, &x.kept, x.deal);
                        }
                      },
                      [&](const Contract& x) {

@@ -127,6 +127,12 @@ private:
       }
   }
 
+  void check_deal(const Deal& d, int lead) {
+    if (d.team < 0 || d.run < 1 || d.lead < 0 || d.lead > lead) return say("a deal with a negative size");
+    if (!d.team) return;
+    if ((d.team & (d.team - 1)) || k_.lanes % d.team) say("a team is a power of two that divides the lanes");
+  }
+
   void check_apply(const Apply& x, const Facts& outer, std::set<int>& written, bool full) {
     Facts f = outer;
     axes(x.axes, f);
@@ -138,6 +144,7 @@ private:
     if (!x.fill.empty() && x.fill.size() != x.dst.size())
       say("an apply needs one fill a destination, or none");
     if (x.vector < -1 || x.vector >= int(x.axes.size())) say("the vector axis does not exist");
+    check_deal(x.deal, int(x.axes.size()));
     for (auto& d : x.dst) form(d, f, &x.body, x.body.refs.size());
     typed(x.dst, x.body.values, &x.body);
     const auto known = live(f, x.bounds, full ? std::vector<Bounds>{} : x.partial);
@@ -170,6 +177,9 @@ private:
     if (x.vector < -1 || x.vector >= int(x.kept.size() + x.folded.size()))
       say("the vector axis does not exist");
     if (x.ways < 1) say("a fold needs at least one accumulator");
+    check_deal(x.deal, 0);
+    if (x.deal.team > k_.subgroup && !x.deal.each) say("a team that joins partial results is one subgroup at most");
+    if (x.deal.team > 1 && !x.deal.each && x.accumulate) say("lanes that join partial results start from the identity");
     for (auto& d : x.dst) form(d, kept, &x.body, x.body.refs.size());
     typed(x.dst, x.body.values, &x.body);
     typed(x.dst, x.combine, &x.body);

@@ -4,6 +4,7 @@
 
 #include "tang/base/match.hpp"
 #include "tang/base/number.hpp"
+#include "tang/kernel/rows.hpp"
 
 namespace tang::kernel {
 
@@ -186,6 +187,7 @@ private:
 } // namespace
 
 Kernel distribute(const Kernel& k, const target::Target& t) {
+  if (auto rows = deal_rows(k, t)) return *rows;
   Kernel out = k;
   out.pool = std::make_shared<Pool>(*k.pool); // it grows
   out.lanes = t.workgroup_limit;
@@ -202,7 +204,7 @@ Kernel distribute(const Kernel& k, const target::Target& t) {
 int64_t tile_bytes(const Kernel& k, int64_t unit) {
   int64_t n = 0;
   for (auto& m : k.memories)
-    if (m.home != Home::global) n += ceil_div(m.size() * expr::row(m.format).bits / 8, unit) * unit;
+    if (m.home != Home::global && m.home != Home::register_) n += ceil_div(m.size() * expr::row(m.format).bits / 8, unit) * unit;
   return n;
 }
 

@@ -98,6 +98,17 @@ struct Body {
   std::optional<Id> when; // boolean: the point (of an Apply) or term (of a Fold) exists
 };
 
+// Who evaluates the points of a statement in a workgroup of many lanes. Its axes number rows, then columns: of an Apply
+// the first `lead` axes are rows, of a Fold the kept ones. Row r belongs to team r mod (lanes / team); its columns, in
+// runs of `run` neighbours, to the lanes of the team in turn. A Fold's lanes join their partial results as a tree, lane
+// l with l + team / 2, then team / 4, ..; all of them have the result. `each`: every lane of the team evaluates the
+// whole row. What is no register tile is then written by the team's first lane.
+struct Deal {
+  int lead = 0, team = 0; // team 0: one row for all lanes (Apply), one lane a row (Fold)
+  int run = 1;
+  bool each = false;
+};
+
 // dst[k](point) = values[k](point) for every point of the axes inside `bounds`. Where `when` fails, or `fill`
 // is set and the bounds fail: dst = fill.
 struct Apply {
@@ -109,6 +120,7 @@ struct Apply {
   Body body;
   std::vector<std::optional<Value>> fill; // one a destination
   int vector = -1;                        // index into axes: the lanes of a vector; -1: scalar code
+  Deal deal = {};
 };
 
 // dst[k](kept) = combine over the fold axes, in the order that `lanes` and `ways` say, starting from dst when
@@ -125,6 +137,7 @@ struct Fold {
   bool accumulate = false;
   int vector = -1; // index into kept (lanes are points) or kept.size() + index into folded (partial lanes)
   int ways = 1;    // independent accumulators along the innermost fold axis
+  Deal deal = {};
 };
 
 // dst(m, n) += sum over k of a(m, k) b(k, n): all three are tiles or globals read in place. Rows beyond m_end
@@ -204,10 +217,12 @@ struct Kernel {
   std::vector<GridAxis> grid;    // outermost first; workgroups may run in any order
   Block body;
   Format compute = Format::f32; // of real values in registers
-  // Lanes of a workgroup and of a subgroup. With more than one, a statement's points are dealt out: flat
+  // Lanes of a workgroup and of a subgroup. With more than one, a statement's points are dealt out; where it has no
+  // deal of its own: flat
   // point p of an Apply, flat kept point p of a Fold belongs to lane p mod lanes; a Contract's blocks of
   // `rows` x (`vectors` x subgroup) are dealt to subgroups, columns l, l + subgroup, .. of a block to its
-  // lane l. Lanes meet at Barriers only.
+  // lane l. Lanes meet at Barriers only. A tile in registers is read by the lanes that wrote the element: with
+  // `Lanes::replicated` all lanes of a team hold it.
   int lanes = 1, subgroup = 1;
 
   Var fresh(const std::string& stem); // a new variable with a unique name

@@ -51,6 +51,8 @@ Machine::Machine(const Kernel& k, std::vector<Buffer>& globals, const Options& o
       }
     }
     if (k.lanes > 1 && (s.tile || s.writable)) {
+      s.own = m.home == Home::register_;
+      if (s.own) s.held_by.resize(size);
       s.wrote.resize(size), s.saw.resize(size);
       s.wrote_at.resize(size, -1), s.saw_at.resize(size, -1);
     }
@@ -68,13 +70,19 @@ void Machine::enter(int64_t workgroup) {
   for (auto& s : stores_) std::fill(s.written.begin(), s.written.end(), uint8_t(0));
 }
 void Machine::deal(int64_t from, int n) {
+  holders = 1;
   for (int l = 0; l < n; ++l) lane_of[size_t(l)] = int((from + l) % kernel.lanes);
 }
 Mask Machine::read_by_lanes(Store& s, const int64_t* at, Mask mask, int n) {
   Mask bad = 0;
   each(mask, n, [&](int l) {
     const size_t e = size_t(at[l]);
-    const int lane = lane_of[size_t(l)];
+    if (s.own) {
+      const int from = lane_of[size_t(l)];
+      if (s.written[e] && (from < s.wrote[e] || from + holders > s.wrote[e] + s.held_by[e])) bad |= Mask(1) << l;
+      return;
+    }
+    const int lane = holders > 1 ? several : lane_of[size_t(l)];
     if (s.wrote_at[e] == epoch_ && s.wrote[e] != lane) bad |= Mask(1) << l;
     s.saw[e] = s.saw_at[e] == epoch_ && s.saw[e] != lane ? several : lane;
     s.saw_at[e] = epoch_;
@@ -86,6 +94,11 @@ Mask Machine::written_by_lanes(Store& s, const int64_t* at, Mask mask, int n) {
   each(mask, n, [&](int l) {
     const size_t e = size_t(at[l]);
     const int lane = lane_of[size_t(l)];
+    if (s.own) {
+      s.wrote[e] = lane;
+      s.held_by[e] = holders;
+      return;
+    }
     const bool written = s.wrote_at[e] == epoch_ && s.wrote[e] != lane, seen = s.saw_at[e] == epoch_ && s.saw[e] != lane;
     if (written || seen) bad |= Mask(1) << l;
     s.wrote[e] = lane;

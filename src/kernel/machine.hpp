@@ -26,6 +26,7 @@ class Machine {
   // Which lane of the workgroup each lane of a mask is; `several`: more than one reads.
   static constexpr int several = -1;
   std::array<int, width> lane_of{};
+  int holders = 1; // lanes from there on that do the same
   void deal(int64_t from, int n);  // flat points from, from + 1, ..
   void barrier() { ++epoch_; }
 
@@ -47,6 +48,8 @@ class Machine {
     std::vector<int64_t> writer, reader;  // of a global that is written: workgroup + 1, 0 nobody, -1 several
     std::vector<int> wrote, saw;               // the lane that did so last; kernels of many lanes only
     std::vector<int64_t> wrote_at, saw_at;     // epoch
+    bool own = false; // registers of the lanes that wrote them
+    std::vector<int> held_by;
     bool tile = false, real = false, readable = true, writable = true;
     Format format = Format::f32;
   };

@@ -127,7 +127,8 @@ void Points::start(Machine& m, const int64_t* vars) {
 }
 void Points::block(int64_t from, int n) {
   n_ = n;
-  machine_->deal(from, n);
+  from_ = from;
+  assign(from, n, -1);
   for (size_t d = lane_axes_.size(), inner = 1; d-- > 0; inner *= size_t(lane_axes_[d].extent)) {
     const int64_t extent = lane_axes_[d].extent, run = int64_t(inner);
     int64_t x = from / run % extent, left = run - from % run;
@@ -147,7 +148,24 @@ void Points::block(int64_t from, int n) {
   }
   for (auto& a : accesses_) a.loaded = 0;
 }
+void Points::assign(int64_t from, int n, int64_t column) {
+  if (!deal_.team) return machine_->deal(from, n);
+  const int64_t teams = kernel_.lanes / deal_.team;
+  int64_t columns = 1;
+  for (size_t a = lead_; a < lane_axes_.size(); ++a) columns *= lane_axes_[a].extent;
+  machine_->holders = deal_.each ? deal_.team : 1;
+  for (int l = 0; l < n; ++l) {
+    const int64_t row = (from + l) / columns, at = column >= 0 ? column : (from + l) % columns;
+    machine_->lane_of[size_t(l)] = int(row % teams * deal_.team + (deal_.each ? 0 : at / deal_.run % deal_.team));
+  }
+}
+void Points::finish() {
+  if (!deal_.team) return;
+  assign(from_, n_, 0);
+  machine_->holders = deal_.team;
+}
 void Points::step(int64_t flat) {
+  if (deal_.team) assign(from_, n_, flat);
   for (size_t d = step_axes_.size(); d-- > 0; flat /= step_axes_[d].extent)
     step_at_[d] = flat % step_axes_[d].extent;
   for (auto& x : linears_) {

@@ -15,6 +15,9 @@ public:
   int bound(const Bounds& b);            // all of these
   int any(const std::vector<Bounds>& b); // any of these; -1: no test
 
+  // Whose the points are: `lead` of the lane axes number rows; no step axes: the rest are the columns.
+  void deal(const Deal& d, size_t lead) { deal_ = d, lead_ = lead; }
+
   int64_t lane_points() const { return lane_points_; }
 
   int64_t step_points() const { return step_points_; }
@@ -22,6 +25,7 @@ public:
   void start(Machine& m, const int64_t* vars); // a new instance of the statement
   void block(int64_t from, int n);             // lanes from .. from + n
   void step(int64_t flat);                     // the flat fold step
+  void finish();                               // after the steps: what is stored now is of the whole team
 
   int n() const { return n_; }
 
@@ -60,6 +64,7 @@ private:
   void fetch(int operand, Mask want);
   Mask address(const Access& a, Mask mask, int64_t* at); // the lanes that lie inside
   void run(size_t from, size_t to, Mask mask);
+  void assign(int64_t from, int n, int64_t column); // column -1: the point itself, or none
   void tell_outside(const Access& a, Mask beyond, const char* verb);
   void trouble(const Access& a, const Machine::Trouble& t);
   std::string place(const Access& a, int lane);
@@ -82,6 +87,9 @@ private:
   std::vector<Reg> regs_;
   std::vector<std::vector<int64_t>> coords_; // [lane axis][lane]
   std::vector<int64_t> step_at_;
+  Deal deal_;
+  size_t lead_ = 0;
+  int64_t from_ = 0;
   Machine* machine_ = nullptr;
   const int64_t* vars_ = nullptr;
   int n_ = 0;

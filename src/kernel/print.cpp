@@ -168,12 +168,20 @@ std::string Text::body(const Body& b, const std::string& pad) {
 }
 std::string Text::head(const Stmt& s) {
   std::string out;
+  auto deal = [&](const Deal& d) {
+    if (!d.team) return;
+    out += " team " + std::to_string(d.team);
+    if (d.run > 1) out += " run " + std::to_string(d.run);
+    if (d.lead) out += " lead " + std::to_string(d.lead);
+    if (d.each) out += " each";
+  };
   auto bounds = [&](const Bounds& b, const std::vector<Bounds>& partial, const Body& body) {
     if (!b.empty()) out += " if " + all(b, &body);
     if (!partial.empty()) out += " partial " + any(partial, &body);
   };
   std::visit(Match{[&](const Apply& x) {
                      out = "apply" + axes(x.axes, x.vector);
+                     deal(x.deal);
                      bounds(x.bounds, x.partial, x.body);
                    },
                    [&](const Fold& x) {
@@ -181,6 +189,7 @@ std::string Text::head(const Stmt& s) {
                      out = "fold" + axes(x.kept, x.vector);
                      out += " over" + axes(x.folded, x.vector < 0 ? -1 : x.vector - kept);
                      if (x.ways != 1) out += " ways " + std::to_string(x.ways);
+                     deal(x.deal);
                      bounds(x.bounds, x.partial, x.body);
                      if (!x.limits.empty()) out += " limits " + all(x.limits, &x.body);
                    },

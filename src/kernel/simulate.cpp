@@ -114,6 +114,7 @@ class Compiler {
   ApplyCode apply(const Apply& x, const Stmt& s, int id, bool full) {
     ApplyCode c{&x, std::make_shared<Points>(k_, id, s, x.axes, std::vector<TileAxis>{}, &x.body), 0, -1, {}};
     check(x.body.values.size() == x.dst.size(), "an apply with a value for every destination");
+    c.points->deal(x.deal, size_t(x.deal.lead));
     for (auto& r : x.dst) c.dst.push_back(c.points->add(r));
     c.bounds = c.points->bound(x.bounds);
     if (!full && !x.partial.empty()) c.partial = c.points->any(x.partial);
@@ -130,6 +131,12 @@ class Compiler {
     c.limits = c.points->bound(x.limits);
     if (!full && !x.partial.empty()) c.partial = c.points->any(x.partial);
     compile_combine(x, c);
+    c.points->deal(x.deal, x.kept.size());
+    if (x.deal.team) {
+      c.chains = x.deal.each ? 1 : x.deal.team;
+      for (int64_t t = 0; t < c.points->step_points(); ++t) c.chain.push_back(int(t / x.deal.run % c.chains));
+      return c;
+    }
     const int along = x.vector - int(x.kept.size()), lanes = along >= 0 ? options_.lanes : 1;
     c.chains = lanes * std::max(1, x.ways);
     for (int64_t flat = 0; flat < c.points->step_points(); ++flat) {
@@ -282,7 +289,12 @@ class Worker {
           combine(c, there, n, chains_[size_t(c.chain[size_t(s)])],
                   [&](size_t d) -> const Reg& { return p.value(d); });
       }
-      for (size_t w = 1; w < chains_.size(); ++w)
+      p.finish();
+      if (c.node->deal.team) // lane l with l + half, then a quarter, ..
+        for (size_t half = chains_.size() / 2; half; half /= 2)
+          for (size_t w = 0; w < half; ++w)
+            combine(c, kept, n, chains_[w], [&](size_t d) -> const Reg& { return chains_[w + half][d]; });
+      for (size_t w = 1; w < chains_.size() && !c.node->deal.team; ++w)
         combine(c, kept, n, chains_[0], [&](size_t d) -> const Reg& { return chains_[w][d]; });
       for (size_t d = 0; d < k; ++d) p.store(c.dst[d], kept, chains_[0][d]);
     }

@@ -3,10 +3,14 @@
 #include <algorithm>
 #include <numeric>
 
+#include "tang/base/number.hpp"
 #include "tang/expr/absence.hpp"
+#include "tang/expr/effort.hpp"
 #include "tang/expr/simplify.hpp"
+#include "tang/kernel/rows.hpp"
 #include "tang/lower/body.hpp"
 #include "tang/lower/joint.hpp"
+#include "tang/lower/skew.hpp"
 
 namespace tang::lower {
 
@@ -289,24 +293,51 @@ struct Chooser {
       if (n.extent(a).value() > 1 && (best < 0 || score[size_t(a)] > score[size_t(best)])) best = a;
     return best;
   }
+  // Rows for teams of lanes: as many as the workgroup has at once, or a whole number of times as many.
+  void rows_of_teams(const plan::Member& m, int64_t points, int64_t work) {
+    int joining = 0; // a sum joins as it folds; others as their monoid says
+    auto look = [&](ir::NodeId id) {
+      int effort = 0;
+      if (comp(id).monoid)
+        for (Id e : expr::schedule(g.pool, comp(id).monoid->combine)) effort += expr::effort(g.pool[e].op);
+      joining = std::max(joining, effort);
+    };
+    for (size_t k = 0; k < group.members.size(); ++k)
+      if (out.members[k].kind == MemberForm::fold) look(group.members[k].node);
+    for (size_t k = 0; k < group.epilogues.size(); ++k)
+      if (out.epilogues[k].kind == MemberForm::fold) look(group.epilogues[k].node);
+    const kernel::Teams x = kernel::teams(work, points, joining, t);
+    const int64_t at_once = x.lanes / x.team;
+    for (int a = int(comp(m.node).points.size()); a-- > 0;) {
+      const int c = m.axis[size_t(a)];
+      if (c < 0 || group.role[size_t(c)] != Role::grid || group.extent[size_t(c)] < 2) continue;
+      const int64_t fit = std::min(x.rows, group.extent[size_t(c)]);
+      out.tile[size_t(c)] = std::max<int64_t>(1, fit <= at_once ? fit : fit / at_once * at_once);
+      break;
+    }
+  }
   void plain_tiles() {
     out.tile.assign(group.extent.size(), 1);
     if (group.members.empty()) return;
     const plan::Member& m = group.members[0];
     const Comp& n = comp(m.node);
     const bool base = out.members[0].kind == MemberForm::chunked;
+    int64_t work = 1;
+    for (auto& f : n.folds) work = mul_saturated(work, std::max<int64_t>(1, f.value()));
+    // Rows that stay at hand beside what is kept of their terms are folded whole: the base first, then what it scales.
+    const bool by_chunks = base && mul_saturated(work, 8) > t.fast_memory && !kernel::has_teams(t);
     for (int a = 0; a < n.axis_count(); ++a) {  // folds whole in a block, or by chunks of the base
       const int c = m.axis[size_t(a)];
       if (c >= 0 && group.role[size_t(c)] == Role::looped) {
         const bool innermost = a + 1 == n.axis_count();
-        out.tile[size_t(c)] = base && innermost ? std::min<int64_t>(group.extent[size_t(c)], 2048) : base ? 1 : group.extent[size_t(c)];
+        out.tile[size_t(c)] = !by_chunks ? group.extent[size_t(c)] : innermost ? std::min<int64_t>(group.extent[size_t(c)], 2048) : 1;
       }
     }
-    int64_t work = 1;
-    for (auto& f : n.folds) work *= std::max<int64_t>(1, f.value());
-    const int v = out.vector = vector_axis(n, true);
+    const int v = out.members[0].vector = vector_axis(n, true);
+    for (size_t x = 0; x < group.epilogues.size(); ++x) out.epilogues[x].vector = vector_axis(comp(group.epilogues[x].node), true);
     int64_t points = 1;
     for (auto& e : n.points) points *= std::max<int64_t>(1, e.value());
+    if (n.monoid && n.monoid->commutative && kernel::has_teams(t) && !(v >= 0 && size_t(v) < n.points.size())) return rows_of_teams(m, points, work);
     if (points * work <= small_work) {  // one workgroup: waking another thread costs more than the work
       for (size_t c = 0; c < group.extent.size(); ++c)
         if (group.role[c] == Role::grid) out.tile[c] = std::max<int64_t>(1, group.extent[c]);
@@ -318,7 +349,10 @@ struct Chooser {
     for (int a = int(n.points.size()); a-- > 0;)
       if (a != v) order.push_back(a);
     const bool rows = !(v >= 0 && size_t(v) < n.points.size());
-    int64_t budget = n.monoid ? std::max<int64_t>(rows ? 4 : 4 * t.lanes, 8192 / std::max<int64_t>(1, work)) : 8192;
+    // Rows that are read again lie near, a few at a time; those of a workgroup of one lane are issued one by one.
+    const bool again = t.workgroup_limit == 1 && rows && work >= 1024 && !group.epilogues.empty();
+    const int64_t few = again ? rows_to_skew(points, 8) : 4;
+    int64_t budget = n.monoid ? std::max<int64_t>(rows ? few : 4 * t.lanes, 8192 / std::max<int64_t>(1, work)) : 8192;
     for (int a : order) {
       const int c = m.axis[size_t(a)];
       if (c < 0 || group.role[size_t(c)] != Role::grid) continue;
@@ -380,6 +414,7 @@ struct Chooser {
         contracts = true;
       }
     }
+    for (auto& e : group.epilogues) out.epilogues.push_back(form({e.node, e.axis, plan::Flush::store, false}));
     if (!out.walked.empty()) joint_tiles(g, group, t, is_m, is_n, out);
     else if (contracts) contraction_tiles();
     else if (group.shared.empty()) plain_tiles();

@@ -19,10 +19,11 @@ struct MemberForm {
   enum Kind : uint8_t { map, fold, chunked } kind = map;
   ir::Absorb absorb;                                 // of a chunked fold: fold the base, rescale, add
   std::map<int, Contraction> contractions;           // component -> how it contracts; missing: a plain fold
+  int vector = -1;                                   // the node's axis that lanes run along; -1: the innermost
 };
 struct Choice {
   std::vector<int64_t> tile;                         // core axis -> elements a block
-  std::vector<MemberForm> members;                   // one a member
+  std::vector<MemberForm> members, epilogues;        // one each
   std::vector<std::optional<Contraction>> shared;    // one a shared subterm; none: a plain fold
   int lanes = 1, rows = 1, vectors = 1;              // of a contraction's register block
   std::optional<schedule::Pack> pack_b;
@@ -33,7 +34,6 @@ struct Choice {
   int split = -1;
   int64_t parts = 1, part = 0;
   bool walks(int core) const { return std::find(walked.begin(), walked.end(), core) != walked.end(); }
-  int vector = -1;                                   // of a group without contractions: the first member's vector axis
   std::string text;                                  // for people
   int64_t columns() const { return int64_t(lanes) * vectors; }
 };

@@ -5,7 +5,9 @@
 
 #include "tang/base/match.hpp"
 #include "tang/expr/absence.hpp"
+#include "tang/expr/effort.hpp"
 #include "tang/expr/simplify.hpp"
+#include "tang/lower/act.hpp"
 
 namespace tang::lower {
 
@@ -27,15 +29,7 @@ std::vector<int> point_axes(const ir::Comp& n) {
   return out;
 }
 // An expression that is cheaper to evaluate twice than to keep.
-bool is_cheap(const ir::Pool& p, Id e) {
-  int ops = 0;
-  for (Id x : expr::schedule(p, {e})) {
-    const Op op = p[x].op;
-    if (op == Op::exp2 || op == Op::log2 || op == Op::sin || op == Op::atan2 || op == Op::sqrt || op == Op::recip || op == Op::ratio) return false;
-    ops += p[x].arity() > 0;
-  }
-  return ops <= 6;
-}
+bool is_cheap(const ir::Pool& p, Id e) { return expr::effort(p, e) <= 6; }
 // A fold over `folds` for each place of `axes`: the two places, the point where both meet, and the statement.
 struct OpenFold {
   Place kept, terms, at;
@@ -186,10 +180,10 @@ void Emitters::shared(const plan::Shared& x, const std::optional<Contraction>& c
   core.resize(size_t(n.axis_count()), -1);
   if (c) return contract({x.node, core, *c, n.domain, axis, pre, operands, body}, {x.node, 0}, {}, false);
   plan::Member m{x.node, core, plan::Flush::store, false};
-  fold(m, n.domain, false, false, body);
+  fold(m, {}, n.domain, false, false, body);
 }
 
-void Emitters::fold(const plan::Member& m, const ir::Domain& domain, bool in_place, bool accumulate, kernel::Block& to) {
+void Emitters::fold(const plan::Member& m, const MemberForm& form, const ir::Domain& domain, bool in_place, bool accumulate, kernel::Block& to) {
   const ir::Comp& n = comp(m.node);
   // Ports with the same axes fold together, with the components that they see.
   std::set<std::vector<int>> done;
@@ -233,7 +227,7 @@ void Emitters::fold(const plan::Member& m, const ir::Domain& domain, bool in_pla
     s.accumulate = accumulate;
     s.body = std::move(b.out);
     // Lanes: the chosen axis of a plain group, else the innermost.
-    int v = f_.choice.vector;
+    int v = form.vector;
     if (kept.find(v) < 0 && terms.find(v) < 0) v = -1;
     if (v < 0) v = !terms.of.empty() ? terms.of.back() : !kept.of.empty() ? kept.of.back() : -1;
     if (kept.find(v) >= 0) {
@@ -288,6 +282,8 @@ void Emitters::absorb(const plan::Member& m, const MemberForm& form, const ir::D
   };
   auto identity = [&](int b) { return n.monoid->identity[size_t(b)]; };
   const bool everywhere = domain == ir::everywhere();
+  // Every term is in the block: nothing was folded before.
+  const bool whole = axis < 0 && form.contractions.empty() && f_.choice.walked.empty();
   // A term's base value: its lift, or the tile that keeps it. Sets the condition under which the term exists.
   auto base_value = [&](Body& b, const Place& at, int c) {
     auto it = kept_lift.find(c);
@@ -324,6 +320,7 @@ void Emitters::absorb(const plan::Member& m, const MemberForm& form, const ir::D
   // old := base; base := fold of the block's terms into it.
   std::map<int, int> old;
   for (int c : bases) {
+    if (whole) break;
     Place at = f_.place(n, m.axis, rows);
     old[c] = tile_over("y", rows, {}, identity(c).type);
     Body b = f_.body(n, at, m.axis);
@@ -342,7 +339,7 @@ void Emitters::absorb(const plan::Member& m, const MemberForm& form, const ir::D
     }
     if (!everywhere && kept_lift.size() != bases.size()) s.partial = b.pieces(domain);
     s.combine = combine_of(p, g, *n.monoid, bases);
-    s.accumulate = true;
+    s.accumulate = !whole;
     s.body = std::move(b.out);
     s.vector = s.folded.empty() ? (s.kept.empty() ? -1 : int(s.kept.size()) - 1) : int(s.kept.size() + s.folded.size()) - 1;
     s.ways = f_.choice.ways;
@@ -352,7 +349,7 @@ void Emitters::absorb(const plan::Member& m, const MemberForm& form, const ir::D
   auto act = [&](Id a, const std::map<int, expr::Id>& own, const std::map<int, expr::Id>& now) {
     std::map<Id, Id> joins;
     for (int b : bases) joins[n.monoid->combine[size_t(b)]] = g.pool.leaf(Op::var, identity(b).type, 2 * b + 1);
-    return expr::transplant(g.pool, expr::substitute(g.pool, a, joins), p,
+    return expr::transplant(g.pool, settled_act(g.pool, expr::substitute(g.pool, a, joins), *n.monoid), p,
                             [&](const Term& t) { return (t.whole % 2 ? now : own).at(int(t.whole / 2)); });
   };
   auto new_base = [&](Body& b, const Place& at) {
@@ -363,7 +360,7 @@ void Emitters::absorb(const plan::Member& m, const MemberForm& form, const ir::D
   std::map<Id, int> scale, weight;  // distinct acts -> tile over rows, tile over terms
   for (int c : form.absorb.added) {
     const Id a = form.absorb.act.at(c);
-    if (scale.count(a)) continue;
+    if (whole || scale.count(a)) continue;
     Place at = f_.place(n, m.axis, rows);
     Body b = f_.body(n, at, m.axis);
     std::map<int, expr::Id> own;
@@ -401,7 +398,7 @@ void Emitters::absorb(const plan::Member& m, const MemberForm& form, const ir::D
   for (int c : form.absorb.added) {
     const Id a = form.absorb.act.at(c);
     const Port port{m.node, uint32_t(c)};
-    {  // what was folded so far moves to the new base
+    if (!whole) {  // what was folded so far moves to the new base
       Place at = f_.place(n, m.axis, n.outs[size_t(c)].axes);
       Body b = f_.body(n, at, m.axis);
       const expr::Id so_far = b.leaf(f_.tile_ref(port, at), Type::real), factor = b.leaf(local(scale[a], rows, at), Type::real);
@@ -427,7 +424,7 @@ void Emitters::absorb(const plan::Member& m, const MemberForm& form, const ir::D
     s.dst = {f_.tile_ref(port, kept)};
     s.identity = {expr::real(0)};
     s.combine = {p.make(Op::add, {p.leaf(Op::var, Type::real, 0), p.leaf(Op::var, Type::real, 1)})};
-    s.accumulate = true;
+    s.accumulate = !whole;
     s.body = std::move(b.out);
     s.vector = s.folded.empty() ? (s.kept.empty() ? -1 : int(s.kept.size()) - 1) : int(s.kept.size() + s.folded.size()) - 1;
     s.ways = f_.choice.ways;

@@ -20,7 +20,7 @@ class Emitters {
               kernel::Block& body);
   void absorb(const plan::Member& m, const MemberForm& form, const ir::Domain& domain, int axis, kernel::Block& pre,
               kernel::Block& operands, kernel::Block& body);
-  void fold(const plan::Member& m, const ir::Domain& domain, bool in_place, bool accumulate, kernel::Block& to);
+  void fold(const plan::Member& m, const MemberForm& form, const ir::Domain& domain, bool in_place, bool accumulate, kernel::Block& to);
   void map(const plan::Member& m, bool keep_tile, kernel::Block& to);
   // values.cpp: what several members of a joint group read of one block
   void values(const std::vector<plan::Member>& members, const std::vector<MemberForm>& forms, const std::vector<const ir::Domain*>& domains,

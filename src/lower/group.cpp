@@ -2,13 +2,17 @@
 
 #include <algorithm>
 
+#include "tang/base/number.hpp"
 #include "tang/expr/absence.hpp"
 #include "tang/expr/simplify.hpp"
 #include "tang/kernel/distribute.hpp"
+#include "tang/kernel/rows.hpp"
 #include "tang/lower/emitters.hpp"
 #include "tang/lower/fit.hpp"
 #include "tang/lower/joint.hpp"
+#include "tang/lower/reuse.hpp"
 #include "tang/lower/segments.hpp"
+#include "tang/lower/skew.hpp"
 
 namespace tang::lower {
 
@@ -93,7 +97,7 @@ struct GroupLowerer {
       if (form.kind != MemberForm::fold) continue;
       if (keys[m] && emitters.has_value(group.members[m])) emitters.add_by_key(group.members[m], *keys[m], body);
       else if (emitters.has_value(group.members[m])) emitters.fold_value(group.members[m], body);
-      else emitters.fold(group.members[m], keys[m] ? comp(group.members[m].node).domain : *domains[m], in_place(m), !loop.empty(), body);
+      else emitters.fold(group.members[m], form, keys[m] ? comp(group.members[m].node).domain : *domains[m], in_place(m), !loop.empty(), body);
     }
   }
   // What begins and ends inside the first `level` loops, and the loops between.
@@ -126,7 +130,16 @@ struct GroupLowerer {
       else if (!is_map(m) && !in_place(m) && !comes_back(m) && depth(m) == level) emitters.store(group.members[m], to);
     }
     for (auto& e : group.epilogues)
-      if (depth(e) == level) emitters.map({e.node, e.axis, plan::Flush::store, false}, read_in_epilogues(e.node), to);
+      if (depth(e) == level) epilogue(e, choice.epilogues[size_t(&e - group.epilogues.data())], to);
+  }
+  void epilogue(const plan::Epilogue& e, const MemberForm& form, kernel::Block& to) {
+    const plan::Member m{e.node, e.axis, plan::Flush::store, false};
+    const bool read = read_in_epilogues(e.node), kept = read || form.kind == MemberForm::chunked;
+    if (form.kind == MemberForm::map) return emitters.map(m, read, to);
+    for (uint32_t c = 0; kept && c < comp(e.node).lift.size(); ++c) emitters.state_tile(m, form, c);
+    if (form.kind == MemberForm::chunked) emitters.absorb(m, form, comp(e.node).domain, -1, to, to, to);
+    else emitters.fold(m, form, comp(e.node).domain, !kept, false, to);
+    if (kept) emitters.store(m, to);
   }
   // A loop over all blocks of an axis, or over those that are the workgroup's part of it.
   kernel::Loop walk(int a) {
@@ -181,11 +194,26 @@ struct GroupLowerer {
     out.main.arguments = std::move(f.arguments);
     out.main.schedule = choice.text;
     out.after = std::move(emitters.after);
+    kernel::Kernel& k = out.main.kernel;
+    if (kernel::has_teams(t) && group.shared.empty()) { // a row is read once, and kept by the lanes that share it
+      settle_constants(k);
+      const kernel::Teams x = kernel::teams(whole_columns(), 1, 0, t);
+      keep_dear_terms(k, x.lanes * kernel::most_held * 4, dear_effort);
+    } else if (group.shared.empty()) {
+      keep_dear_terms(k, t.workgroup_limit == 1 ? t.fast_memory : t.fast_memory / 4, 0); // rows alone later
+    }
+    divide_once(out.main.kernel);
+    if (t.workgroup_limit == 1) skew_rows(out.main.kernel);
     globals_first(out.main.kernel);
     return std::move(out);
   }
+  int64_t whole_columns() const {
+    int64_t n = 1;
+    for (auto& f : comp(group.members[0].node).folds) n = mul_saturated(n, f.value());
+    return n;
+  }
   // A fold without a loop around it starts from its identity by itself.
-  bool needs_start(size_t m) const { return choice.members[m].kind == MemberForm::chunked || !loop.empty(); }
+  bool needs_start(size_t m) const { return !choice.members[m].contractions.empty() || !loop.empty(); }
 };
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Maps: on the workgroup that finished their operands (an epilogue), else in a group of their own.
+// Maps, and folds along the rows that a workgroup has: on the workgroup that finished their operands (an
+// epilogue), else in a group of their own.
 #include <algorithm>
 
 #include "tang/base/number.hpp"
@@ -70,7 +71,7 @@ bool Planner::path(const std::vector<NodeId>& from, const std::vector<NodeId>& t
 std::optional<Epilogue> Planner::at_same_grid(NodeId id, int group) const {
   const Comp& c = comp(id);
   const Group& g = groups_[size_t(group)];
-  Epilogue e{id, std::vector<int>(c.points.size(), -1)};
+  Epilogue e{id, std::vector<int>(size_t(c.axis_count()), -1)};
   std::vector<int> taken(g.extent.size(), -1);
   for (auto& a : c.args) {
     if (home_[a.from.node] != group) continue;
@@ -89,6 +90,7 @@ std::optional<Epilogue> Planner::at_same_grid(NodeId id, int group) const {
       if (core < 0) continue; // private: whole in the workgroup
       if (!a.view[d].is_pick()) return std::nullopt;
       const int mine = a.view[d].picked();
+      if (size_t(mine) >= c.points.size()) return std::nullopt; // it folds over workgroups
       if (c.extent(mine).value() != g.extent[size_t(core)]) return std::nullopt;
       if (e.axis[size_t(mine)] >= 0 && e.axis[size_t(mine)] != core) return std::nullopt;
       if (taken[size_t(core)] >= 0 && taken[size_t(core)] != mine) return std::nullopt;
@@ -106,19 +108,33 @@ std::optional<Epilogue> Planner::at_same_grid(NodeId id, int group) const {
   // It must not dwarf the loops that it follows, nor take the parallelism from a large result.
   int64_t work = 0;
   for (auto& m : g.members) work = std::max(work, terms(comp(m.node)));
-  const int64_t mine = points(c);
+  const int64_t mine = terms(c);
   if (mine > work || (workgroups <= 1 && mine > most_for_one)) return std::nullopt;
   return e;
 }
 
 bool Planner::attach(NodeId id, int group) {
   const auto e = at_same_grid(id, group);
-  if (!e) return false;
+  if (!e || (comp(id).monoid && !shares_rows(*e, group))) return false;
   const auto nodes = nodes_of(group);
   if (path(nodes, {id}, true) || path({id}, nodes, false)) return false;
   groups_[size_t(group)].epilogues.push_back(*e);
   home_[id] = group;
   return true;
+}
+
+bool Planner::attach_to_best(NodeId id) {
+  std::map<int, int64_t> words; // read of each group: they need not be stored for this node
+  if (s_.epilogues)
+    for (auto& a : comp(id).args)
+      if (const int h = home_[a.from.node]; h >= 0 && !g_[a.from.node].recur())
+        words[h] += touched(g_, comp(id), a);
+  std::vector<int> groups;
+  for (auto& w : words) groups.push_back(w.first);
+  std::stable_sort(groups.begin(), groups.end(), [&](int a, int b) {
+    return words[a] != words[b] ? words[a] > words[b] : latest(a) > latest(b);
+  });
+  return std::any_of(groups.begin(), groups.end(), [&](int h) { return attach(id, h); });
 }
 
 void Planner::place_maps() {
@@ -129,18 +145,61 @@ void Planner::place_maps() {
       groups_.back().members.push_back({id, {}, Flush::store, false});
       continue;
     }
-    std::map<int, int64_t> words; // read of each group: they need not be stored for this map
-    if (s_.epilogues)
-      for (auto& a : comp(id).args)
-        if (const int h = home_[a.from.node]; h >= 0 && !g_[a.from.node].recur())
-          words[h] += touched(g_, comp(id), a);
-    std::vector<int> groups;
-    for (auto& w : words) groups.push_back(w.first);
-    std::stable_sort(groups.begin(), groups.end(), [&](int a, int b) {
-      return words[a] != words[b] ? words[a] > words[b] : latest(a) > latest(b);
-    });
-    if (std::none_of(groups.begin(), groups.end(), [&](int h) { return attach(id, h); })) alone(id);
+    if (!attach_to_best(id)) alone(id);
   }
+}
+
+// A row that the workgroup brought in for its folds is there for one more: the fold reads, value by value, an
+// array that they read too, at the same rows, or that was made on the workgroup.
+bool Planner::shares_rows(const Epilogue& e, int group) const {
+  const Comp& c = comp(e.node);
+  const Group& g = groups_[size_t(group)];
+  if (!g.shared.empty() || !g_[g.members[0].node].comp()) return false;
+  const std::vector<char> common = common_axes(c);
+  for (size_t a = 0; a < common.size(); ++a)
+    if (e.axis[a] >= 0 && !common[a]) return false; // workgroups would repeat the component that lacks it
+  using Rows = std::pair<Port, std::vector<int>>; // the grid axis of each dimension
+  auto rows = [&](const Comp& n, const std::vector<int>& axis, const ir::Arg& a) {
+    Rows out{a.from, {}};
+    for (auto& f : a.view) {
+      const int core = f.is_pick() ? axis[size_t(f.picked())] : -1;
+      out.second.push_back(core >= 0 && g.role[size_t(core)] == Role::grid ? core : -1);
+    }
+    return touched(g_, n, a) == terms(n) ? std::optional(out) : std::nullopt;
+  };
+  std::set<Rows> at_hand;
+  auto add = [&](NodeId x, const std::vector<int>& axis) {
+    for (auto& a : comp(x).args)
+      if (auto r = rows(comp(x), axis, a)) at_hand.insert(*r);
+  };
+  for (auto& m : g.members) add(m.node, m.axis);
+  for (auto& x : g.epilogues) add(x.node, x.axis);
+  bool shares = false;
+  for (auto& a : c.args) {
+    const auto r = rows(c, e.axis, a);
+    shares |= r && (home_[a.from.node] == group || at_hand.count(*r));
+  }
+  return shares;
+}
+
+// With the maps between the group's results and it.
+bool Planner::attach_fold(NodeId id) {
+  if (!s_.epilogues || s_.groups.count(label(g_, id))) return false;
+  const auto groups = groups_;
+  const auto home = home_;
+  for (auto& a : comp(id).args) {
+    const NodeId x = a.from.node;
+    if (home_[x] < 0 && g_[x].comp() && !comp(x).monoid && !shared_[x]) attach_to_best(x);
+  }
+  std::set<int> tried;
+  for (auto& a : comp(id).args) {
+    const int h = home_[a.from.node];
+    if (h >= 0 && !g_[a.from.node].recur() && tried.insert(h).second && attach(id, h))
+      return true;
+  }
+  groups_ = groups;
+  home_ = home;
+  return false;
 }
 
 } // namespace tang::plan

@@ -97,7 +97,7 @@ bool Planner::group_folds() {
     if (!g_[id].comp() || shared_[id] || !comp(id).monoid) continue;
     const std::vector<int> reads = reads_of_shared(id);
     if (reads.empty()) {
-      alone(id);
+      if (!attach_fold(id)) alone(id);
       continue;
     }
     bool placed = false;

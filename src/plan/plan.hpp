@@ -37,10 +37,10 @@ struct Shared {
   std::vector<int> axis; // of each point axis: its core axis
 };
 
-// A map that runs on the workgroup that finished its operands.
+// A map, or a fold whose terms are whole in the workgroup, that runs where its operands were finished.
 struct Epilogue {
   NodeId node = 0;
-  std::vector<int> axis; // of each point axis: its core axis (grid), or -1: private
+  std::vector<int> axis; // of each axis (points, folds): its core axis (grid), or -1: private
 };
 
 struct Group {

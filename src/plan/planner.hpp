@@ -47,6 +47,9 @@ private:
   // attach.cpp: epilogues, and whether the graph of groups stays acyclic
   void place_maps();
   bool attach(NodeId id, int group);
+  bool attach_to_best(NodeId id);
+  bool attach_fold(NodeId id);
+  bool shares_rows(const Epilogue& e, int group) const;
   std::optional<Epilogue> at_same_grid(NodeId id, int group) const;
   std::vector<NodeId> nodes_of(int group) const;   // members and epilogues
   std::vector<NodeId> companions(NodeId id) const; // its group's nodes, or itself

@@ -51,6 +51,8 @@ Target cuda_target() {
   t.lanes = 32;
   t.vector_registers = 32; // of a lane, for a register block
   t.workgroup_limit = 256;
+  t.exchanges = true;
+  t.long_row_lanes = 1024;
   t.fast_memory = 200 << 10;
   t.near_memory = 200 << 10;
   t.workers = 132;

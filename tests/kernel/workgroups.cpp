@@ -114,12 +114,31 @@ TEST(workgroups, long_folds_with_few_points_are_shared_in_levels) {
         for (int vector : {0, 1}) { // 0: terms keep their order
           Sample s = row_fold(m, {rows, columns, rows, 1, vector});
           s.tolerance = 2e-6; // partial results are kept in f32
-          const Kernel k = legalize(s.kernel, lanes(64, 8));
+          target::Target t = lanes(64, 8);
+          t.exchanges = false;
+          const Kernel k = legalize(s.kernel, t);
           EXPECT_EQ(folds(k.body) > 1, columns >= 32) << rows << " x " << columns;
           std::vector<Buffer> b = s.buffers;
           EXPECT_EQ(text(simulate(k, b)), "") << m.name;
           EXPECT_EQ(differences(s, b), "") << m.name << " " << rows << " x " << columns << "\n" << print(k);
         }
+}
+
+// Teams of 2, 4, 8 lanes, and of several subgroups that meet in shared memory.
+TEST(workgroups, lanes_of_a_team_join_partial_folds) {
+  for (auto& m : monoids())
+    for (auto [rows, block] : {std::pair<int64_t, int64_t>{1, 1}, {3, 1}, {16, 8}, {21, 8}})
+      for (int64_t columns : {9, 16, 31, 77, 300, 1000}) {
+        Sample s = row_fold(m, {rows, columns, block, 1, 1});
+        s.tolerance = 2e-6;
+        target::Target t = lanes(64, 8);
+        t.exchanges = true;
+        const Kernel k = legalize(s.kernel, t);
+        EXPECT_TRUE(problems(k).empty()) << problems(k)[0] << "\n" << print(k);
+        std::vector<Buffer> b = s.buffers;
+        EXPECT_EQ(text(simulate(k, b)), "") << m.name << "\n" << print(k);
+        EXPECT_EQ(differences(s, b), "") << m.name << " " << rows << " x " << columns << "\n" << print(k);
+      }
 }
 
 // What is given back is in the order of terms: the first share comes first.

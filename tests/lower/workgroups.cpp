@@ -109,11 +109,96 @@ TEST(workgroups, gathers_and_padding) {
   }
 }
 
+namespace {
+Graph norms(int64_t m, int64_t n, Format f) {
+  Builder b;
+  Tensor x = b.input("x", {m, n}, f), gain = b.input("gain", {n});
+  auto [i, j] = axes<"i j">();
+  const Scalar mean = sum(j, x(i, j)) / double(n), variance = sum(j, square(x(i, j) - mean)) / double(n);
+  b.output(map({i, j}, (x(i, j) - mean) / sqrt(variance + 1e-5) * gain(j)), "y");
+  return b.graph();
+}
+
+Graph weights(int64_t m, int64_t n, Format f) {
+  Builder b;
+  Tensor x = b.input("x", {m, n}, f);
+  auto [i, j] = axes<"i j">();
+  Scalar e = exp(x(i, j) - max(j, x(i, j)));
+  b.output(map({i, j}, e / sum(j, e)), "y");
+  b.output(map({i}, max(j, x(i, j)) + log(sum(j, e))), "lse");
+  return b.graph();
+}
+
+Graph places(int64_t m, int64_t n, Format f) {
+  Builder b;
+  Tensor x = b.input("x", {m, n}, f);
+  auto [i, j] = axes<"i j">();
+  const auto s = fold(argmax(), j, {x(i, j), iota(j)});
+  b.output(map({i}, s[0]), "top");
+  b.output(map({i}, s[1]), "at");
+  const auto w = fold(welford(), j, {1.0, x(i, j), 0.0});
+  b.output(map({i}, w[2] / w[0]), "variance");
+  return b.graph();
+}
+
+// Values that bf16 holds, with ties.
+eval::Array coarse(int64_t m, int64_t n) {
+  eval::Array a = random_array({m, n}, 7);
+  for (double& v : a.r) v = expr::rounded(v, Format::bf16);
+  return a;
+}
+} // namespace
+
+// Rows in registers of one lane, of some lanes of a subgroup, of several subgroups, and too long for registers.
+TEST(workgroups, rows_dealt_to_teams) {
+  const target::Target t = target::cuda_target();
+  for (auto [m, n] : {std::pair<int64_t, int64_t>{3, 8}, {1, 9}, {70, 24}, {5, 17}, {300, 64}, {33, 576}, {2, 1000}, {3, 8191}, {2, 8192}, {1, 8193}, {1, 70000}})
+    for (Format f : {Format::f32, Format::bf16})
+      for (const Graph& g : {norms(m, n, f), weights(m, n, f), places(m, n, f)}) {
+        expect_right(g, t, {{"x", coarse(m, n)}});
+        if (m * n > 20000) break; // the others are as long
+      }
+}
+
+TEST(workgroups, a_row_is_read_once_into_registers) {
+  const target::Target t = target::cuda_target();
+  const Derived d = legal(norms(2, 8192, Format::bf16), t);
+  ASSERT_EQ(d.program.kernels.size(), 1u);
+  const kernel::Kernel& k = d.program.kernels[0].kernel;
+  EXPECT_EQ(k.lanes, 256);
+  int reads = 0;
+  for (auto& s : k.body) {
+    const kernel::Body* b = nullptr;
+    if (auto* a = std::get_if<kernel::Apply>(&s.node)) b = &a->body;
+    if (auto* f = std::get_if<kernel::Fold>(&s.node)) b = &f->body;
+    for (size_t r = 0; b && r < b->refs.size(); ++r) reads += b->refs[r].memory == 0 || k.memories[size_t(b->refs[r].memory)].format == Format::bf16;
+  }
+  EXPECT_EQ(reads, 1) << kernel::print(k);
+  EXPECT_LE(kernel::tile_bytes(k), 256); // parts of a fold; the rows lie in registers
+}
+
+TEST(workgroups, a_register_that_another_lane_wrote_is_a_fault) {
+  const target::Target t = target::cuda_target();
+  Derived d = legal(norms(2, 8192, Format::bf16), t);
+  kernel::Kernel k = d.program.kernels[0].kernel;
+  auto* last = std::get_if<kernel::Apply>(&k.body.back().node);
+  ASSERT_TRUE(last);
+  last->deal.run /= 2;
+  std::vector<kernel::Buffer> globals;
+  for (auto& m : k.memories)
+    if (m.home == kernel::Home::global)
+      globals.push_back({std::vector<double>(size_t(m.size()), 0.5), std::vector<int64_t>(size_t(m.size()), 1)});
+  bool raced = false;
+  for (auto& f : kernel::simulate(k, globals).faults) raced |= f.kind == kernel::Fault::lane_race;
+  EXPECT_TRUE(raced);
+}
+
 // Without one barrier, lanes race, but where it only keeps a global that may lie in a read one's place.
 TEST(workgroups, every_barrier_of_derived_kernels_is_needed) {
-  const target::Target t = lanes(64, 8, 24 << 10);
+  target::Target t = lanes(64, 8, 24 << 10);
   int tried = 0, caught = 0;
-  for (const Graph& g : {attention(33, 50, 8, 8), matmul(40, 30, 300), rows(3, 100)})
+  for (const Graph& g : {attention(33, 50, 8, 8), matmul(40, 30, 300), rows(3, 100), rows(3, 1000), rows(3, 101)}) {
+    t.exchanges = tried == 0 || !t.exchanges; // rows by exchanging registers, and through shared memory
     for (auto& l : legal(g, t).program.kernels) {
       std::vector<std::pair<kernel::Block*, size_t>> at;
       barriers(l.kernel.body, at);
@@ -136,6 +221,7 @@ TEST(workgroups, every_barrier_of_derived_kernels_is_needed) {
         ++tried, caught += raced;
       }
     }
+  }
   EXPECT_GE(tried, 12);
   EXPECT_GE(caught, tried * 3 / 4);
 }

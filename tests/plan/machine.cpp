@@ -364,6 +364,13 @@ void Machine::run_group(const plan::Group& g) {
       if (!g.members[m].each_tile) flush(g.members[m], acc[m]);
     for (auto& e : g.epilogues) {
       const Comp& c = *g_[e.node].comp();
+      if (c.monoid) { // its folds are private: whole here
+        const plan::Member m{e.node, e.axis, Flush::store, false};
+        auto whole = accumulators(c);
+        update(m, whole);
+        flush(m, whole);
+        continue;
+      }
       At lo, hi;
       for (size_t a = 0; a < e.axis.size(); ++a) {
         const int core = e.axis[a];

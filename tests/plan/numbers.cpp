@@ -86,6 +86,42 @@ TEST(numbers, softmax_normalises_on_the_workgroup_that_has_the_row) {
   EXPECT_EQ(p.bytes_moved(), 4 * (9 * 21 + 9 * 21));
 }
 
+TEST(numbers, layer_norm_is_one_step_and_reads_its_rows_once) {
+  // mean, variance about it, and the map: x in, gain and bias in, y out; two row statistics stay with the rows.
+  Builder b;
+  b.output(models::layer_norm(b.input("x", {9, 21}), b.param("gain", {21}), b.param("bias", {21})), "y");
+  const Plan p = compiled(b.graph());
+  ASSERT_EQ(p.steps.size(), 1u) << plan::print(p);
+  EXPECT_EQ(p.steps[0].group.members.size(), 1u);
+  EXPECT_EQ(p.steps[0].group.epilogues.size(), 2u);
+  EXPECT_EQ(p.buffers.size(), 1u);
+  EXPECT_EQ(p.arena_bytes, 0);
+  EXPECT_EQ(p.bytes_moved(), 4 * (9 * 21 + 21 + 21 + 9 * 21));
+}
+
+TEST(numbers, folds_chain_through_maps_of_the_same_rows) {
+  // max, exp of what lies below it (stored: an output), their sum, the quotient: one step; x in, e and y out.
+  Builder b;
+  Tensor x = b.input("x", {9, 21});
+  auto [i, j] = axes<"i j">();
+  Tensor e = map({i, j}, exp(x(i, j) - max(j, x(i, j))), "e");
+  b.output(e, "e");
+  b.output(map({i, j}, e(i, j) / sum(j, e(i, j))), "y");
+  const Plan p = verified(b.graph());
+  ASSERT_EQ(p.steps.size(), 1u) << plan::print(p);
+  EXPECT_EQ(p.bytes_moved(), 4 * 3 * 9 * 21);
+}
+
+TEST(numbers, a_fold_of_other_rows_is_a_step_of_its_own) {
+  // s[i] over the rows of x, then sums along its columns: column j reads every row's s.
+  Builder b;
+  Tensor x = b.input("x", {9, 21});
+  auto [i, j] = axes<"i j">();
+  b.output(map({j}, sum(i, x(i, j) - max(j, x(i, j)))), "y");
+  const Plan p = verified(b.graph());
+  EXPECT_EQ(p.steps.size(), 2u) << plan::print(p);
+}
+
 TEST(numbers, epilogues_chain_and_read_each_other_at_whole_private_axes) {
   Builder b;
   Tensor x = b.input("x", {9, 21});

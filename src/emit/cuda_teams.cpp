@@ -1,0 +1,375 @@
+// Statements dealt by rows: loops over a lane's rows and runs of columns, unrolled where registers are
+// indexed; runs move as one access of up to 16 bytes; teams join partial folds by exchanging registers.
+#include "tang/emit/cuda_teams.hpp"
+
+#include <algorithm>
+
+#include "tang/base/error.hpp"
+#include "tang/base/match.hpp"
+#include "tang/base/number.hpp"
+#include "tang/emit/cuda_walk.hpp"
+#include "tang/expr/branches.hpp"
+
+namespace tang::emit {
+
+namespace {
+constexpr int64_t cached_bytes = 32 << 20;
+
+class RowApply {
+public:
+  RowApply(Unit& u, const kernel::Apply& a)
+      : u_(u), a_(a), w_{u,
+                         a.deal,
+                         a.body,
+                         {a.axes.begin(), a.axes.begin() + a.deal.lead},
+                         {a.axes.begin() + a.deal.lead, a.axes.end()}} {
+    for (auto& f : a.fill) fills_ |= f.has_value();
+    bool element = fills_ || a.body.when || !a.partial.empty() || !a.body.guards.empty();
+    for (auto& c : a.bounds) element |= w_.level(c) == Walk::element;
+    at_once_ = !element;
+    if (fills_ && !a.deal.each) all_at_element_ = true;
+  }
+
+  void print() {
+    u_.open("");
+    w_.open_row();
+    u_.open(w_.row_exists().empty() ? "" : "if (" + w_.row_exists() + ")");
+    if (a_.deal.each) {
+      check(count(w_.columns) == 1, "every lane of a team evaluates one column");
+      for (auto& x : w_.columns) u_.line("const int64_t " + name(x.var) + " = 0;");
+      BodyText t(u_, &a_.body, roots_of(a_.body), w_.levels(), -1);
+      u_.open(conjunctions().empty() ? "" : "if (" + conjunctions() + ")");
+      w_.declare_rows(t);
+      point(t, any_partial());
+      u_.close();
+      if (!conjunctions().empty()) fill();
+    } else {
+      columns();
+    }
+    u_.close();
+    u_.close();
+    u_.close();
+  }
+
+private:
+  std::string conjunctions() const { return a_.bounds.empty() ? "" : conjunction(u_, a_.body, a_.bounds); }
+
+  std::string any_partial() const { return a_.partial.empty() ? "" : "(" + w_.any(a_.partial) + ")"; }
+
+  void columns() {
+    const std::string row = w_.tests(a_.bounds, Walk::row, all_at_element_);
+    u_.open(row.empty() ? "" : "if (" + row + ")");
+    BodyText t(u_, &a_.body, roots_of(a_.body), w_.levels(), -1);
+    w_.declare_rows(t);
+    w_.open_run(w_.touches_registers(a_.body.refs) || w_.touches_registers(a_.dst));
+    const std::string run = w_.tests(a_.bounds, Walk::run, all_at_element_);
+    u_.open(run.empty() ? "" : "if (" + run + ")");
+    if (at_once_) w_.load_runs(t);
+    for (size_t d = 0; d < a_.dst.size(); ++d)
+      if (stores_run(d)) u_.line(run_type(d) + " w" + std::to_string(d) + ";");
+    w_.open_element();
+    point(t, joined(w_.tests(a_.bounds, Walk::element, all_at_element_), any_partial()));
+    u_.close();
+    for (size_t d = 0; d < a_.dst.size(); ++d)
+      if (stores_run(d))
+        u_.line(std::string(passes_caches(d) ? "tang_put_past" : "tang_put") + "(m" +
+                std::to_string(a_.dst[d].memory) + " + " + w_.at_first(a_.dst[d]) + ", w" +
+                std::to_string(d) + ");");
+    for (int k = 0; k < 4; ++k) u_.close(); // run's test, run exists, run, row's test
+  }
+
+  bool stores_run(size_t d) const { return at_once_ && w_.moves_at_once(a_.dst[d]); }
+
+  // What no later statement reads and no cache would hold leaves the caches to what is read again.
+  bool passes_caches(size_t d) const {
+    const Memory& m = u_.memory(a_.dst[d].memory);
+    return m.access == kernel::Access::write && m.size() * expr::row(m.format).bits / 8 >= cached_bytes;
+  }
+
+  std::string run_type(size_t d) const {
+    return "TangRun<" + std::string(element_type(u_.memory(a_.dst[d].memory).format)) + ", " +
+           number(a_.deal.run) + ">";
+  }
+
+  void put(size_t d, const std::string& value) {
+    const Ref& r = a_.dst[d];
+    const Memory& m = u_.memory(r.memory);
+    if (w_.in_registers(r.memory)) return u_.line(store_element(u_, m.format, w_.place(r.memory), value));
+    if (stores_run(d)) return u_.line(store_element(u_, m.format, "w" + std::to_string(d) + ".v[e]", value));
+    if (a_.deal.each && w_.team() > 1) u_.line("if (lane % " + number(w_.team()) + " == 0)");
+    print_store(u_, r, value, (*u_.k.pool)[a_.body.values[d]].type, false, -1, "", false, false,
+                gathered_offset(u_, a_.body, r));
+  }
+
+  void fill() {
+    if (!fills_) return;
+    u_.open("else");
+    for (size_t d = 0; d < a_.dst.size(); ++d)
+      if (d < a_.fill.size() && a_.fill[d]) put(d, u_.d.literal(*a_.fill[d], u_.wide));
+    u_.close();
+  }
+
+  void point(BodyText& t, const std::string& test) {
+    u_.open(test.empty() ? "" : "if (" + test + ")");
+    w_.declare_element(t, a_.body.when ? BodyText::condition : BodyText::both);
+    if (a_.body.when) {
+      u_.open("if (" + t.value(*a_.body.when, false) + ")");
+      t.declare(int(w_.levels().size()), "", BodyText::rest);
+    }
+    for (size_t d = 0; d < a_.dst.size(); ++d)
+      u_.line("const " + type_of(u_, (*u_.k.pool)[a_.body.values[d]].type) + " v" + std::to_string(d) +
+              " = " + t.value(a_.body.values[d], false) + ";");
+    for (size_t d = 0; d < a_.dst.size(); ++d) put(d, "v" + std::to_string(d));
+    if (a_.body.when) u_.close(), fill();
+    u_.close();
+    if (!test.empty()) fill();
+  }
+
+  Unit& u_;
+  const kernel::Apply& a_;
+  Walk w_;
+  bool fills_ = false, at_once_ = false, all_at_element_ = false;
+};
+
+class RowFold {
+public:
+  RowFold(Unit& u, const kernel::Fold& f)
+      : u_(u), f_(f), w_{u, f.deal, f.body, f.kept, f.folded}, n_(f.combine.size()) {
+    bool element = f.body.when || !f.partial.empty() || !f.body.guards.empty();
+    for (auto& c : f.limits) element |= w_.level(c) == Walk::element;
+    at_once_ = !element && !f.deal.each;
+    narrow_ = fits_narrow();
+  }
+
+  void print() {
+    u_.open("");
+    w_.open_row();
+    for (size_t c = 0; c < n_; ++c) {
+      check(!f_.accumulate || f_.deal.each, "lanes that join partial results start from the identity");
+      u_.line(type(c) + " " + acc(c) + " = " +
+              (narrow_ && f_.identity[c].type == Type::index && f_.identity[c].i == INT64_MAX
+                   ? "INT32_MAX"
+                   : u_.d.literal(f_.identity[c], u_.wide)) +
+              ";");
+    }
+    const std::string live =
+        joined(w_.row_exists(), f_.bounds.empty() ? "" : conjunction(u_, f_.body, f_.bounds));
+    const std::string row = joined(live, w_.tests(f_.limits, Walk::row, false));
+    u_.open(row.empty() ? "" : "if (" + row + ")");
+    BodyText t(u_, &f_.body, roots_of(f_.body), w_.levels(), -1);
+    w_.declare_rows(t);
+    if (f_.deal.each) {
+      for (auto& a : f_.folded) {
+        u_.line("#pragma unroll");
+        u_.open("for (int64_t " + name(a.var) + " = 0; " + name(a.var) + " < " + number(a.extent) + "; ++" +
+                name(a.var) + ")");
+      }
+      std::string test = f_.limits.empty() ? "" : conjunction(u_, f_.body, f_.limits);
+      term(t, joined(test, any_partial()));
+      for (size_t a = 0; a < f_.folded.size(); ++a) u_.close();
+    } else {
+      runs(t);
+    }
+    u_.close();
+    if (!f_.deal.each) settle();
+    store(live);
+    u_.close();
+    u_.close();
+  }
+
+private:
+  std::string acc(size_t c) const { return "a" + std::to_string(c); }
+
+  std::string type(size_t c) const {
+    return narrow_ && f_.identity[c].type == Type::index ? "int" : type_of(u_, f_.identity[c].type);
+  }
+
+  // Places that fit 32 bits are carried so; INT32_MAX stands for the identity INT64_MAX.
+  bool fits_narrow() {
+    for (auto* axes : {&f_.kept, &f_.folded})
+      for (auto& a : *axes) u_.ranges[size_t(a.var)] = {0, std::max<int64_t>(0, a.extent - 1)};
+    BodyText probe(u_, &f_.body, roots_of(f_.body), {}, -1);
+    probe.refuses_lanes();
+    bool any = false;
+    for (size_t c = 0; c < n_; ++c) {
+      if (f_.identity[c].type != Type::index) continue;
+      any = true;
+      const expr::Term& t = (*u_.k.pool)[f_.body.values[c]];
+      const Range r = probe.term_range(f_.body.values[c]);
+      if (f_.identity[c].i != INT64_MAX && std::abs(f_.identity[c].i) >= INT32_MAX) return false;
+      if (!(t.op == Op::literal && t.whole == INT64_MAX) &&
+          !(r.known() && r.lo > INT32_MIN && r.hi < INT32_MAX))
+        return false;
+    }
+    for (Id id : expr::schedule(*u_.k.pool, f_.combine)) { // they are compared and chosen, nothing else
+      const expr::Term& t = (*u_.k.pool)[id];
+      if (t.type == Type::index && t.op != Op::var && t.op != Op::select && t.op != Op::max &&
+          t.op != Op::min)
+        return false;
+    }
+    return any;
+  }
+
+  std::string carried(size_t c, Id value, const std::string& text) const {
+    if (!narrow_ || f_.identity[c].type != Type::index) return text;
+    const expr::Term& t = (*u_.k.pool)[value];
+    return t.op == Op::literal && t.whole == INT64_MAX ? "INT32_MAX" : "(int)(" + text + ")";
+  }
+
+  std::string stored(size_t c) const {
+    if (!narrow_ || f_.identity[c].type != Type::index) return acc(c);
+    return "(" + acc(c) + " == INT32_MAX ? INT64_MAX : (int64_t)" + acc(c) + ")";
+  }
+
+  std::string any_partial() const { return f_.partial.empty() ? "" : "(" + w_.any(f_.partial) + ")"; }
+
+  void runs(BodyText& t) {
+    w_.open_run(w_.touches_registers(f_.body.refs));
+    const std::string run = w_.tests(f_.limits, Walk::run, false);
+    u_.open(run.empty() ? "" : "if (" + run + ")");
+    if (at_once_) w_.load_runs(t);
+    w_.open_element();
+    term(t, joined(w_.tests(f_.limits, Walk::element, false), any_partial()));
+    for (int k = 0; k < 4; ++k) u_.close(); // element, run's test, run exists, run
+  }
+
+  void term(BodyText& t, const std::string& test) {
+    u_.open(test.empty() ? "" : "if (" + test + ")");
+    w_.declare_element(t, f_.body.when ? BodyText::condition : BodyText::both);
+    if (f_.body.when) {
+      u_.open("if (" + t.value(*f_.body.when, false) + ")");
+      t.declare(int(w_.levels().size()), "", BodyText::rest);
+    }
+    std::vector<std::string> left, right;
+    for (size_t c = 0; c < n_; ++c) {
+      left.push_back(acc(c)), right.push_back("l" + std::to_string(c));
+      u_.line("const " + type(c) + " " + right[c] + " = " +
+              carried(c, f_.body.values[c], t.value(f_.body.values[c], false)) + ";");
+    }
+    join(left, right, with_term());
+    if (f_.body.when) u_.close();
+    u_.close();
+  }
+
+  // The combine of a state with a term, whose literal components decide some of its branches.
+  std::vector<Id> with_term() const {
+    kernel::Pool& p = *u_.k.pool;
+    std::map<Id, Id> to;
+    for (size_t c = 0; c < n_; ++c)
+      if (p[f_.body.values[c]].op == Op::literal)
+        to[p.leaf(Op::var, f_.identity[c].type, int64_t(2 * c + 1))] = f_.body.values[c];
+    if (to.empty()) return f_.combine;
+    std::vector<Id> out;
+    for (Id id : f_.combine) out.push_back(expr::settle_branches(p, expr::substitute(p, id, to)));
+    if (narrow_)
+      for (Id id : expr::schedule(p, out))
+        if (p[id].op == Op::literal && p[id].type == Type::index)
+          return f_.combine; // it is carried in 32 bits
+    return out;
+  }
+
+  void join(const std::vector<std::string>& left, const std::vector<std::string>& right,
+            const std::vector<Id>& combine) {
+    BodyText t(u_, nullptr, combine, {}, -1);
+    for (size_t c = 0; c < n_; ++c) {
+      t.name_var(int64_t(2 * c), left[c], false);
+      t.name_var(int64_t(2 * c + 1), right[c], false);
+    }
+    t.declare(0);
+    for (size_t c = 0; c < n_; ++c)
+      u_.line("const " + type(c) + " n" + std::to_string(c) + " = " + t.value(combine[c], false) + ";");
+    for (size_t c = 0; c < n_; ++c) u_.line(acc(c) + " = n" + std::to_string(c) + ";");
+  }
+
+  // Either order of the two sides gives the same bits.
+  bool symmetric() const {
+    const Op op = (*u_.k.pool)[f_.combine[0]].op;
+    return n_ == 1 && (op == Op::add || op == Op::max || op == Op::min || op == Op::both || op == Op::either);
+  }
+
+  // Lane l with l + d: what belongs to the lower lane stands left, so that both have the same result.
+  void settle() {
+    for (int64_t d = w_.team() / 2; d; d /= 2) {
+      u_.open("");
+      std::vector<std::string> left, right;
+      if (!symmetric()) u_.line("const bool low = !(lane & " + number(d) + ");");
+      for (size_t c = 0; c < n_; ++c) {
+        const std::string o = "o" + std::to_string(c);
+        u_.line("const " + type(c) + " " + o + " = __shfl_xor_sync(0xffffffffu, " + acc(c) + ", " +
+                number(d) + ");");
+        if (symmetric()) {
+          left.push_back(acc(c)), right.push_back(o);
+          continue;
+        }
+        left.push_back("p" + std::to_string(c)), right.push_back("s" + std::to_string(c));
+        u_.line("const " + type(c) + " " + left[c] + " = low ? " + acc(c) + " : " + o + ", " + right[c] +
+                " = low ? " + o + " : " + acc(c) + ";");
+      }
+      join(left, right, f_.combine);
+      u_.close();
+    }
+  }
+
+  void store(const std::string& live) {
+    u_.open(live.empty() ? "" : "if (" + live + ")");
+    for (size_t c = 0; c < n_; ++c) {
+      const Ref& r = f_.dst[c];
+      if (w_.in_registers(r.memory)) {
+        u_.line(store_element(u_, u_.memory(r.memory).format, w_.place(r.memory), stored(c)));
+        continue;
+      }
+      if (w_.team() > 1) u_.line("if (lane % " + number(w_.team()) + " == 0)");
+      print_store(u_, r, stored(c), f_.identity[c].type, false, -1, "", false, false,
+                  gathered_offset(u_, f_.body, r));
+    }
+    u_.close();
+  }
+
+  Unit& u_;
+  const kernel::Fold& f_;
+  Walk w_;
+  const size_t n_;
+  bool at_once_ = false, narrow_ = false;
+};
+} // namespace
+
+void print_rows(Unit& u, const kernel::Stmt& s) {
+  if (auto* a = std::get_if<kernel::Apply>(&s.node)) RowApply(u, *a).print();
+  if (auto* f = std::get_if<kernel::Fold>(&s.node)) RowFold(u, *f).print();
+}
+
+std::string row_registers(const kernel::Kernel& k) {
+  std::map<int, int64_t> size;
+  for (auto& s : k.body) {
+    auto look = [&](const Deal& d, size_t lead, const std::vector<TileAxis>& axes,
+                    const std::vector<Ref>& refs) {
+      if (!d.team) return;
+      const int64_t turns = ceil_div(count({axes.begin(), axes.begin() + long(lead)}), k.lanes / d.team);
+      const int64_t runs = ceil_div(count({axes.begin() + long(lead), axes.end()}), int64_t(d.team) * d.run);
+      for (auto& r : refs) {
+        if (k.memories[size_t(r.memory)].home != Home::register_) continue;
+        const bool row = k.memories[size_t(r.memory)].lanes == kernel::Lanes::replicated;
+        size[r.memory] = std::max(size[r.memory], row ? turns : turns * runs * d.run);
+      }
+    };
+    std::visit(Match{[&](const kernel::Apply& x) {
+                       look(x.deal, size_t(x.deal.lead), x.axes, x.body.refs),
+                           look(x.deal, size_t(x.deal.lead), x.axes, x.dst);
+                     },
+                     [&](const kernel::Fold& x) {
+                       std::vector<TileAxis> axes = x.kept;
+                       axes.insert(axes.end(), x.folded.begin(), x.folded.end());
+                       look(x.deal, x.kept.size(), axes, x.body.refs),
+                           look(x.deal, x.kept.size(), axes, x.dst);
+                     },
+                     [](const auto&) {}},
+               s.node);
+  }
+  std::string out;
+  for (auto& [m, n] : size)
+    out += "  " + std::string(element_type(k.memories[size_t(m)].format)) + " r" + std::to_string(m) + "[" +
+           number(n) + "];\n";
+  return out;
+}
+
+} // namespace tang::emit

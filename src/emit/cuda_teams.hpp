@@ -1,0 +1,11 @@
+// Statements whose points are dealt by rows to teams of lanes (kernel::Deal), in CUDA.
+#pragma once
+#include "tang/emit/c_kernel.hpp"
+
+namespace tang::emit {
+
+void print_rows(Unit& u, const kernel::Stmt& s);
+// Declarations of the tiles that lie in registers: each lane's part.
+std::string row_registers(const kernel::Kernel& k);
+
+} // namespace tang::emit

@@ -1,0 +1,214 @@
+// The rows and columns of a statement for one lane: loops, places in registers, accesses of whole runs
+// (private to the row printer).
+#pragma once
+#include <algorithm>
+
+#include "tang/base/number.hpp"
+#include "tang/emit/c_body.hpp"
+
+namespace tang::emit {
+
+using expr::Op;
+using kernel::Deal;
+using kernel::Home;
+
+constexpr int64_t most_unrolled = 16; // runs of a row, where no register tile asks for more
+
+inline int64_t count(const std::vector<TileAxis>& axes) {
+  int64_t n = 1;
+  for (auto& a : axes) n *= a.extent;
+  return n;
+}
+
+// The rows and columns of a statement for one lane.
+struct Walk {
+  Unit& u;
+  const Deal& deal;
+  const kernel::Body& body;
+  std::vector<TileAxis> rows, columns;
+
+  int64_t team() const { return deal.team; }
+
+  int64_t at_once() const { return u.k.lanes / team(); }
+
+  int64_t turns() const { return ceil_div(count(rows), at_once()); }
+
+  int64_t runs() const { return ceil_div(count(columns), team() * deal.run); } // of a row, of a lane
+
+  bool in_registers(int m) const { return u.memory(m).home == Home::register_; }
+
+  bool replicated(int m) const { return in_registers(m) && u.memory(m).lanes == kernel::Lanes::replicated; }
+
+  std::string place(int m) const { // of this point in a register tile
+    const std::string name = "r" + std::to_string(m);
+    if (replicated(m)) return name + "[rr]";
+    return name + "[(rr * " + number(runs()) + " + c) * " + number(deal.run) + " + e]";
+  }
+
+  std::vector<Var> levels() const {
+    std::vector<Var> out;
+    for (auto& a : rows) out.push_back(a.var);
+    for (auto& a : columns) out.push_back(a.var);
+    return out;
+  }
+
+  // What only rows move is evaluated once a row.
+  void declare_rows(BodyText& t) const {
+    name_registers(t);
+    for (size_t l = 0; l <= rows.size() && l < levels().size(); ++l) t.declare(int(l));
+  }
+
+  void declare_element(BodyText& t, BodyText::Part part) const {
+    const size_t from = std::min(rows.size() + 1, levels().size());
+    for (size_t l = from; l <= levels().size(); ++l)
+      t.declare(int(l), "", l == levels().size() ? part : BodyText::both);
+  }
+
+  bool touches_registers(const std::vector<Ref>& refs) const {
+    return std::any_of(refs.begin(), refs.end(),
+                       [&](const Ref& r) { return in_registers(r.memory) && !replicated(r.memory); });
+  }
+
+  bool names(const Affine& a, const std::vector<TileAxis>& axes) const {
+    return std::any_of(axes.begin(), axes.end(), [&](auto& x) { return coefficient(a, x.var) != 0; });
+  }
+
+  Var inner() const { return columns.empty() ? -1 : columns.back().var; }
+
+  // a mod run is known and the same for every run.
+  bool steps_by_runs(const Affine& a, int64_t rest) const {
+    for (auto& [v, k] : a.terms) {
+      if (v == inner()) continue;
+      int64_t step = k;
+      for (auto& g : u.k.grid)
+        if (g.var == v) step *= g.step;
+      if (step % deal.run) return false;
+    }
+    return ((a.c - rest) % deal.run) == 0;
+  }
+
+  // A whole run in one access.
+  bool moves_at_once(const Ref& r) const {
+    if (deal.run == 1 || deal.each || columns.empty() || !pure(r) || in_registers(r.memory)) return false;
+    if (u.memory(r.memory).home != Home::global) return false;
+    const Affine at = offset(u, r);
+    return coefficient(at, inner()) == 1 && steps_by_runs(at, 0) && columns.back().extent % deal.run == 0;
+  }
+
+  enum Level : uint8_t { row, run, element };
+
+  Level level(const kernel::Coordinate& c) const {
+    if (!c.refs.empty()) return element;
+    if (!names(c.affine, columns)) return row;
+    const int64_t k = coefficient(c.affine, inner());
+    if (k == 0 || (k == -1 && columns.back().extent % deal.run == 0 && steps_by_runs(c.affine, deal.run - 1)))
+      return run;
+    return element;
+  }
+
+  void decode(const std::vector<TileAxis>& axes, const std::string& flat, const std::string& last) const {
+    int64_t below = count(axes);
+    for (size_t a = 0; a < axes.size(); ++a) {
+      below /= std::max<int64_t>(1, axes[a].extent);
+      std::string x = below > 1 ? flat + " / " + number(below) : flat;
+      if (a) x = "(" + x + ") % " + number(axes[a].extent);
+      u.line("const int64_t " + name(axes[a].var) + (a + 1 == axes.size() ? last : "") + " = " + x + ";");
+    }
+  }
+
+  void open_row() const {
+    u.line("#pragma unroll");
+    u.open("for (int rr = 0; rr < " + number(turns()) + "; ++rr)");
+    std::string flat = at_once() == 1 ? "0" : team() == 1 ? "lane" : "lane / " + number(team());
+    if (turns() > 1) flat = "rr * " + number(at_once()) + " + " + flat;
+    u.line("const int row = " + flat + ";");
+    decode(rows, "row", "");
+  }
+
+  std::string row_exists() const { return count(rows) % at_once() ? "row < " + number(count(rows)) : ""; }
+
+  void open_run(bool registers) const {
+    u.line(registers || runs() <= most_unrolled ? "#pragma unroll"
+                                                : "#pragma unroll " + number(std::max(4, 16 / deal.run)));
+    u.open("for (int c = 0; c < " + number(runs()) + "; ++c)");
+    const std::string within = team() == 1 ? "0" : "lane % " + number(team());
+    u.line("const int first = (c * " + number(team()) + " + " + within + ") * " + number(deal.run) + ";");
+    if (count(columns) % (team() * deal.run))
+      u.open("if (first < " + number(count(columns)) + ")");
+    else
+      u.open("");
+    decode(columns, "first", "_0");
+  }
+
+  // Loads of whole runs; in the text of a body their elements are called by name.
+  void load_runs(BodyText& t) const {
+    for (size_t r = 0; r < body.refs.size(); ++r) {
+      const Ref& x = body.refs[r];
+      if (moves_at_once(x)) {
+        const Memory& m = u.memory(x.memory);
+        const std::string type = "TangRun<" + std::string(element_type(m.format)) + ", " + number(deal.run) +
+                                 ">",
+                          q = "q" + std::to_string(r);
+        u.line("const " + type + " " + q + " = *(const " + type + "*)(m" + std::to_string(x.memory) + " + " +
+               at_first(x) + ");");
+        t.name_ref(int(r), load_element(u, m.format, q + ".v[e]"));
+      }
+    }
+  }
+
+  void name_registers(BodyText& t) const {
+    for (size_t r = 0; r < body.refs.size(); ++r)
+      if (in_registers(body.refs[r].memory)) t.name_ref(int(r), place(body.refs[r].memory));
+  }
+
+  std::string at_first(const Ref& r) const {
+    return text(without(offset(u, r), inner())) + " + " + name(inner()) + "_0";
+  }
+
+  void open_element() const {
+    u.line("#pragma unroll");
+    u.open("for (int e = 0; e < " + number(deal.run) + "; ++e)");
+    u.line("const int64_t " + name(inner()) + " = " + name(inner()) + "_0 + e;");
+  }
+
+  // Tests of bounds at one level, joined by "and".
+  std::string tests(const kernel::Bounds& b, Level at, bool all_at_element) const {
+    std::string out;
+    for (auto& c : b) {
+      const Level l = all_at_element ? element : level(c);
+      if (l != at) continue;
+      std::string one = bound(u, body, c);
+      if (at == run) { // the first of the run speaks for all
+        const Affine a = without(c.affine, inner());
+        const int64_t k = coefficient(c.affine, inner());
+        one = text(a) + (k ? " - " + name(inner()) + "_0" : "");
+      }
+      out += (out.empty() ? "" : " && ") + one + " >= 0";
+    }
+    return out;
+  }
+
+  bool any_at(const kernel::Bounds& b, Level at) const {
+    return std::any_of(b.begin(), b.end(), [&](auto& c) { return level(c) == at; });
+  }
+
+  std::string any(const std::vector<kernel::Bounds>& partial) const {
+    std::string out;
+    for (auto& p : partial) out += (out.empty() ? "(" : " || (") + conjunction(u, body, p) + ")";
+    return out;
+  }
+};
+
+inline std::string joined(const std::string& a, const std::string& b) {
+  return a.empty() ? b : b.empty() ? a : a + " && " + b;
+}
+
+inline std::vector<Id> roots_of(const kernel::Body& b) {
+  std::vector<Id> out = b.values;
+  if (b.when) out.push_back(*b.when);
+  return out;
+}
+
+inline std::string type_of(const Unit& u, Type t) { return u.d.type(t, u.wide); }
+
+} // namespace tang::emit

@@ -1,0 +1,311 @@
+#include "tang/kernel/rows.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "tang/base/match.hpp"
+#include "tang/base/number.hpp"
+#include "tang/expr/effort.hpp"
+#include "tang/kernel/analyze.hpp"
+
+namespace tang::kernel {
+
+namespace {
+constexpr int dear_join = 64;
+constexpr int64_t wide = 8,
+                  held = 32; // neighbours a lane takes at once; columns a lane should have of a long row
+
+int power_above(int64_t n) {
+  int p = 1;
+  while (p < n) p *= 2;
+  return p;
+}
+
+int64_t count(const std::vector<TileAxis>& axes, size_t from, size_t to) {
+  int64_t n = 1;
+  for (size_t a = from; a < to; ++a) n *= axes[a].extent;
+  return n;
+}
+
+// A statement by rows and columns.
+struct Line {
+  std::vector<TileAxis> axes; // rows, then columns
+  size_t lead = 0;
+  const Body* body = nullptr;
+  const std::vector<Ref>* dst = nullptr;
+  bool folds = false;
+
+  int64_t rows() const { return count(axes, 0, lead); }
+
+  int64_t columns() const { return count(axes, lead, axes.size()); }
+};
+
+class Rows {
+public:
+  Rows(const Kernel& k, const target::Target& t) : k_(k), t_(t) {}
+
+  bool fits() {
+    int64_t rows = 1;
+    for (auto& g : k_.grid)
+      if (g.step > 1) {
+        if (rows > 1) return false;
+        rows = g.step;
+      }
+    int64_t columns = 1, all = 1;
+    for (auto& g : k_.grid) all = mul_saturated(all, g.extent);
+    bool folds = false;
+    int joining = 0;
+    for (auto& s : k_.body) {
+      Line l;
+      if (std::holds_alternative<Let>(s.node)) { // an integer that is the same for all lanes
+        lines_.push_back({});
+        continue;
+      }
+      if (auto* a = std::get_if<Apply>(&s.node)) {
+        l = {a->axes, 0, &a->body, &a->dst, false};
+        if (rows > 1) {
+          if (l.axes.empty() || l.axes[0].extent != rows) return false;
+          l.lead = 1;
+        }
+      } else if (auto* f = std::get_if<Fold>(&s.node)) {
+        l = {f->kept, f->kept.size(), &f->body, &f->dst, true};
+        const bool any_order = f->vector >= int(f->kept.size());
+        if (f->accumulate || !any_order || l.rows() != rows || f->kept.size() != (rows > 1) ||
+            f->folded.empty())
+          return false;
+        for (auto& e : f->identity)
+          if (e.type == Type::bits) return false;
+        for (auto& d : f->dst)
+          for (auto& c : d.index)
+            if (!c.refs.empty()) return false;
+        l.axes.insert(l.axes.end(), f->folded.begin(), f->folded.end());
+        folds = true;
+        int effort = 0;
+        for (Id id : expr::schedule(*k_.pool, f->combine)) effort += expr::effort((*k_.pool)[id].op);
+        joining = std::max(joining, effort);
+      } else {
+        return false;
+      }
+      columns = std::max(columns, l.columns());
+      lines_.push_back(std::move(l));
+    }
+    if (!folds || columns < wide) return false;
+    teams_ = teams(columns, all, joining, t_);
+    for (auto& l : lines_) // the parts of a row are of one axis
+      if (l.body && l.folds && teams_.team > t_.lanes && l.axes.size() != l.lead + 1) return false;
+    teams_.rows = rows;
+    const int64_t at_once = teams_.lanes / teams_.team;
+    return rows <= at_once ? true : rows % at_once == 0;
+  }
+
+  Kernel run() {
+    Kernel out = k_;
+    out.pool = std::make_shared<Pool>(*k_.pool);
+    out.lanes = teams_.lanes;
+    out.subgroup = t_.lanes;
+    place_tiles(out);
+    const int run = common_run();
+    Block body;
+    for (size_t s = 0; s < out.body.size(); ++s) {
+      if (auto* a = std::get_if<Apply>(&out.body[s].node)) {
+        Apply x = *a;
+        x.vector = -1;
+        x.deal = {int(lines_[s].lead), teams_.team, run, lines_[s].columns() == 1};
+        if (x.deal.each) x.deal.run = 1;
+        body.push_back({std::move(x)});
+      } else if (std::holds_alternative<Let>(out.body[s].node)) {
+        body.push_back(out.body[s]);
+      } else {
+        fold(out, std::get<Fold>(out.body[s].node), run, body);
+      }
+    }
+    out.body = std::move(body);
+    return out;
+  }
+
+private:
+  // Row-major over these axes and nothing else: the flat point itself.
+  static bool flat(const Kernel& k, const Ref& r, const std::vector<TileAxis>& axes) {
+    const auto at = address(k, r);
+    if (!at || at->c || r.checked) return false;
+    Affine want;
+    for (auto& a : axes) want = a.extent * want + (a.extent > 1 ? variable(a.var) : Affine{});
+    return *at == want;
+  }
+
+  // A tile that each lane reads at its own points lies in registers; of one element a row, in those of the
+  // team.
+  void place_tiles(Kernel& out) {
+    for (size_t m = 0; m < out.memories.size(); ++m) {
+      Memory& x = out.memories[m];
+      if (x.home == Home::global) continue;
+      bool own = true, row = true;
+      for (auto& l : lines_) {
+        if (!l.body) continue;
+        const std::vector<TileAxis> lead(l.axes.begin(), l.axes.begin() + long(l.lead));
+        auto look = [&](const Ref& r, bool written) {
+          if (r.memory != int(m)) return;
+          row &= flat(out, r, lead) && (!written || l.folds || l.columns() == 1);
+          own &= flat(out, r, l.axes) && !(written && l.folds) && l.columns() > 1;
+        };
+        for (auto& r : l.body->refs) look(r, false);
+        for (auto& r : *l.dst) look(r, true);
+      }
+      const int64_t a_lane = ceil_div(x.size(), teams_.lanes);
+      x.team = Team::workgroup;
+      x.home =
+          (row && x.size() == teams_.rows) || (own && a_lane <= most_held) ? Home::register_ : Home::shared;
+      x.lanes =
+          x.home == Home::register_ && row && x.size() == teams_.rows ? Lanes::replicated : Lanes::owned;
+    }
+  }
+
+  // Neighbours that every far reference along columns may move at once.
+  int common_run() const {
+    int64_t run = wide, narrowest = 16;
+    for (auto& l : lines_) {
+      if (!l.body || l.columns() == 1) continue;
+      while (run > 1 && l.axes.back().extent % run) run /= 2;
+      auto look = [&](const Ref& r) {
+        const Memory& m = k_.memories[size_t(r.memory)];
+        if (m.home != Home::global || l.axes.size() == l.lead) return;
+        const auto at = address(k_, r);
+        const Var v = l.axes.back().var;
+        if (!at || r.checked || coefficient(*at, v) != 1) return; // element by element in any case
+        narrowest = std::min<int64_t>(narrowest, std::max(1, expr::row(m.format).bits / 8));
+        for (auto& [x, c] : at->terms) {
+          if (x == v) continue;
+          int64_t step = c;
+          for (auto& g : k_.grid)
+            if (g.var == x) step *= g.step;
+          while (run > 1 && step % run) run /= 2;
+        }
+        while (run > 1 && at->c % run) run /= 2;
+      };
+      for (auto& r : l.body->refs) look(r);
+      if (!l.folds)
+        for (auto& r : *l.dst) look(r);
+    }
+    return int(std::min(run, 16 / narrowest));
+  }
+
+  // Within a subgroup lanes exchange; several subgroups of a row meet in shared memory, and every lane reads
+  // the parts.
+  void fold(Kernel& k, const Fold& f, int run, Block& out) {
+    Fold one = f;
+    one.vector = int(f.kept.size());
+    one.ways = 1;
+    one.deal = {0, std::min(teams_.team, t_.lanes), run, false};
+    if (teams_.team <= t_.lanes) {
+      out.push_back({std::move(one)});
+      return;
+    }
+    const int64_t parts = teams_.team / t_.lanes, columns = count(f.folded, 0, f.folded.size()),
+                  share = int64_t(t_.lanes) * run;
+    const Var w = k.fresh("w"), u = k.fresh("u"), v = k.fresh("v");
+    const int64_t rounds = ceil_div(columns, parts * share);
+    const Affine index = variable(u, parts * share) + variable(w, share) + variable(v);
+    one.kept.push_back({w, parts});
+    one.folded = {{u, rounds}, {v, share}};
+    if (rounds * parts * share != columns)
+      one.limits.insert(one.limits.begin(), Coordinate{constant(columns - 1) - index, {}});
+    put(k, one, f.folded[0].var, index);
+    Fold rest;
+    rest.kept = f.kept;
+    rest.folded = {{k.fresh("w"), parts}};
+    rest.bounds = f.bounds;
+    rest.dst = f.dst;
+    rest.identity = f.identity;
+    rest.combine = f.combine;
+    rest.deal = {0, teams_.team, 1, true};
+    for (size_t d = 0; d < f.dst.size(); ++d) {
+      const Type type = f.identity[d].type;
+      Memory m;
+      m.name = "part" + std::to_string(k.memories.size());
+      m.home = Home::shared;
+      m.format = type == Type::real ? k.compute : type == Type::index ? Format::i64 : Format::boolean;
+      m.shape = {teams_.rows, parts};
+      m.strides = row_major(m.shape);
+      m.access = Access::read_write;
+      m.team = Team::workgroup;
+      const int memory = k.add(std::move(m));
+      const Affine row = f.kept.empty() ? constant(0) : variable(f.kept[0].var);
+      one.dst[d] = {memory, {{row, {}}, {variable(w), {}}}, false};
+      rest.body.refs.push_back({memory, {{row, {}}, {variable(rest.folded[0].var), {}}}, false});
+      rest.body.values.push_back(k.pool->leaf(expr::Op::arg, type, int64_t(d)));
+    }
+    out.push_back({std::move(one)});
+    out.push_back({std::move(rest)});
+  }
+
+  static void put(Kernel& k, Fold& f, Var v, const Affine& by) {
+    auto replace = [&](Affine& a) {
+      const int64_t c = coefficient(a, v);
+      if (c) a = a + variable(v, -c) + c * by;
+    };
+    auto bounds = [&](Bounds& b) {
+      for (auto& c : b) replace(c.affine);
+    };
+    bounds(f.limits);
+    for (auto& b : f.partial) bounds(b);
+    for (auto& r : f.body.refs)
+      for (auto& c : r.index) replace(c.affine);
+    for (auto& g : f.body.guards)
+      for (auto& b : g) bounds(b);
+    Pool& p = *k.pool;
+    auto term = [&](Id id) {
+      return expr::transplant(Pool(p), id, p, [&](const expr::Term& t) {
+        if (t.op == expr::Op::literal) return p.literal(Value{t.type, expr::State::present, t.r, t.whole});
+        if (t.op != expr::Op::coord || t.whole != v) return p.leaf(t.op, t.type, t.whole);
+        std::optional<Id> sum;
+        for (auto& [x, c] : by.terms) {
+          const Id leaf = p.leaf(expr::Op::coord, Type::index, x);
+          const Id one = c == 1 ? leaf : p.make(expr::Op::mul, {p.literal(expr::whole(c)), leaf});
+          sum = sum ? p.make(expr::Op::add, {*sum, one}) : one;
+        }
+        return *sum;
+      });
+    };
+    for (Id& id : f.body.values) id = term(id);
+    if (f.body.when) f.body.when = term(*f.body.when);
+  }
+
+  const Kernel& k_;
+  const target::Target& t_;
+  std::vector<Line> lines_;
+  Teams teams_;
+};
+} // namespace
+
+// Short rows: a lane for every two runs of neighbours, several rows a subgroup. Long ones: as many lanes as
+// leave each a few dozen columns. Several rows a team in turn where they are short, so that enough bytes are
+// on their way.
+Teams teams(int64_t columns, int64_t rows, int joining, const target::Target& t) {
+  Teams out;
+  const int most = std::max(t.workgroup_limit, t.long_row_lanes);
+  if (columns <= held * t.lanes)
+    out.team = std::min(t.lanes, power_above(ceil_div(columns, 2 * wide)));
+  else
+    out.team = std::min(joining > dear_join ? t.lanes : most, power_above(ceil_div(columns, held)));
+  out.lanes = std::max(t.workgroup_limit, out.team);
+  out.columns = ceil_div(columns, out.team);
+  int64_t turns = std::max<int64_t>(1, std::min<int64_t>(4, held / std::max<int64_t>(wide, out.columns)));
+  const int64_t at_once = out.lanes / out.team;
+  while (turns > 1 && rows < turns * at_once * 2 * t.workers) turns /= 2;
+  out.rows = turns * at_once;
+  return out;
+}
+
+bool has_teams(const target::Target& t) {
+  return t.exchanges && t.lanes > 1 && power_above(t.lanes) == t.lanes &&
+         power_above(t.workgroup_limit) == t.workgroup_limit;
+}
+
+std::optional<Kernel> deal_rows(const Kernel& k, const target::Target& t) {
+  if (!has_teams(t)) return std::nullopt;
+  Rows r(k, t);
+  if (!r.fits()) return std::nullopt;
+  return r.run();
+}
+
+} // namespace tang::kernel

@@ -1,0 +1,27 @@
+// Kernels whose statements all go along the same rows, for workgroups of many lanes: a team of lanes has a
+// row, in registers where it is read again, and joins its partial folds by exchanging registers.
+#pragma once
+#include "tang/kernel/kernel.hpp"
+#include "tang/target/target.hpp"
+
+namespace tang::kernel {
+
+struct Teams {
+  int lanes = 1, team = 1; // of a workgroup, of a row
+  int64_t rows = 1;        // of a workgroup
+  int64_t columns = 0;     // that a lane holds of a row, at most
+};
+
+// Teams for rows of so many columns, `rows` of them in all. `joining`: the effort of joining two partial
+// results; dear ones are joined within a subgroup, so that each lane has more terms of its own.
+Teams teams(int64_t columns, int64_t rows, int joining, const target::Target& t);
+
+// Lanes that exchange registers in pairs: a power of two of them.
+bool has_teams(const target::Target& t);
+
+constexpr int64_t most_held = 64; // elements of a row that one lane keeps in registers
+
+// The kernel with its rows dealt, or nothing: a statement is no Apply or Fold along the same rows.
+std::optional<Kernel> deal_rows(const Kernel& k, const target::Target& t);
+
+} // namespace tang::kernel

@@ -1,0 +1,12 @@
+// How a term moves with the base of its fold, where the base is final.
+#pragma once
+#include "tang/ir/graph.hpp"
+
+namespace tang::lower {
+
+// select(own = identity, 0, e), where the new base is the join of all its terms: a term at the identity of
+// max (or min) under a base above it has e = 0 anyway, so that the test is of the base: once a row instead of
+// once a term.
+ir::Id settled_act(ir::Pool& p, ir::Id act, const ir::Monoid& m);
+
+} // namespace tang::lower

@@ -1,0 +1,22 @@
+// What one statement of a kernel has evaluated, a later one reads: terms that are dear to evaluate are kept
+// in a tile, and divisions by what moves slower become multiplications.
+#pragma once
+#include "tang/kernel/kernel.hpp"
+
+namespace tang::lower {
+
+constexpr int dear_effort = 8; // a store and a load of a tile that lies near, in passes of adds
+
+// Terms of a block that two statements evaluate at the same points, and that are dearer to evaluate again
+// than to keep: evaluated once into a tile of at most `most` bytes. `far`: what a read of global memory adds
+// to the effort.
+void keep_dear_terms(kernel::Kernel& k, int64_t most, int far);
+
+// Without integers that are constants.
+void settle_constants(kernel::Kernel& k);
+
+// ratio(a, b), where b does not move along the innermost axis and a does: a s r, with r the reciprocal of s b
+// and s the power of two that keeps r and a s from over- or underflowing where the quotient does not.
+void divide_once(kernel::Kernel& k);
+
+} // namespace tang::lower
