@@ -10,6 +10,7 @@ namespace {
 // ints.
 using Handle = void*;
 using Address = uint64_t;
+
 enum Attribute { shared_a_block_optin = 97, multiprocessors = 16, major_version = 75, minor_version = 76 };
 
 constexpr int function_dynamic_shared = 8;
@@ -47,6 +48,12 @@ constexpr int function_dynamic_shared = 8;
   X(reached, cuEventSynchronize, Handle)                                                                     \
   X(elapsed, cuEventElapsedTime, float*, Handle, Handle)                                                     \
   X(drop_event, cuEventDestroy_v2, Handle)                                                                   \
+  X(begin_capture, cuStreamBeginCapture_v2, Handle, int)                                                     \
+  X(end_capture, cuStreamEndCapture, Handle, Handle*)                                                        \
+  X(instantiate, cuGraphInstantiateWithFlags, Handle*, Handle, unsigned long long)                           \
+  X(launch_graph, cuGraphLaunch, Handle, Handle)                                                             \
+  X(drop_ready, cuGraphExecDestroy, Handle)                                                                  \
+  X(drop_graph, cuGraphDestroy, Handle)                                                                      \
   X(error_name, cuGetErrorName, int, const char**)                                                           \
   X(error_text, cuGetErrorString, int, const char**)
 
@@ -54,6 +61,10 @@ struct CudaDriver {
 #define TANG_FIELD(field, symbol, ...) int (*field)(__VA_ARGS__) = nullptr;
   TANG_CUDA_ENTRIES(TANG_FIELD)
 #undef TANG_FIELD
+  // Of drivers that know bulk copies.
+  int (*tensor_map)(TensorMap*, int type, unsigned rank, Address, const uint64_t* extent,
+                    const uint64_t* stride, const uint32_t* box, const uint32_t* step, int interleave,
+                    int swizzle, int promotion, int outside) = nullptr;
 };
 
 void Cuda::check(int code, const char* doing) const {
@@ -85,6 +96,8 @@ Result<std::shared_ptr<Cuda>> Cuda::find(int ordinal) {
   if (!d.field) missing = #symbol;
   TANG_CUDA_ENTRIES(TANG_FIND)
 #undef TANG_FIND
+  d.tensor_map =
+      reinterpret_cast<decltype(d.tensor_map)>(find_symbol(out->library_, "cuTensorMapEncodeTiled"));
   if (!missing.empty()) return Refusal{"the NVIDIA driver is too old: it has no " + missing};
   out->driver_ = &d;
   try {
@@ -162,14 +175,43 @@ std::shared_ptr<CudaModule> Cuda::load(const std::string& cubin) {
 }
 
 void Cuda::launch(void* function, int64_t blocks, int lanes, int64_t shared_bytes,
-                  const std::vector<uint64_t>& pointers) {
-  std::vector<uint64_t> values = pointers;
-  std::vector<void*> args;
-  for (auto& v : values) args.push_back(&v);
+                  const std::vector<void*>& arguments) {
+  std::vector<void*> args = arguments;
   check(driver_->launch(function, unsigned(blocks), 1, 1, unsigned(lanes), 1, 1, unsigned(shared_bytes),
                         stream_, args.data(), nullptr),
         "launching a kernel");
 }
+
+TensorMap Cuda::tensor_map(const BulkWindow& w, uint64_t address) const {
+  constexpr int f16 = 6, f32 = 7, swizzle_128 = 3,
+                promote_256 = 3; // 16-bit elements are moved, never read: one type
+  if (!driver_->tensor_map)
+    throw CudaError(CudaError::failed, "the NVIDIA driver is too old for bulk copies", {},
+                    "use a driver of CUDA 12 or later");
+  TensorMap out;
+  const std::vector<uint32_t> step(w.box.size(), 1);
+  check(driver_->tensor_map(&out, w.element_bits == 16 ? f16 : f32, unsigned(w.extent.size()), address,
+                            w.extent.data(), w.stride.data(), w.box.data(), step.data(), 0, swizzle_128,
+                            promote_256, 0),
+        "describing a window");
+  return out;
+}
+
+std::shared_ptr<CudaGraph> Cuda::capture(const std::function<void()>& work) {
+  std::shared_ptr<CudaGraph> g(new CudaGraph(shared_from_this()));
+  check(driver_->begin_capture(stream_, 0), "capturing a graph");
+  work();
+  check(driver_->end_capture(stream_, &g->graph_), "capturing a graph");
+  check(driver_->instantiate(&g->ready_, g->graph_, 0), "making a graph ready");
+  return g;
+}
+
+CudaGraph::~CudaGraph() {
+  if (ready_) gpu_->driver_->drop_ready(ready_);
+  if (graph_) gpu_->driver_->drop_graph(graph_);
+}
+
+void CudaGraph::run() { gpu_->check(gpu_->driver_->launch_graph(ready_, gpu_->stream_), "starting a graph"); }
 
 void Cuda::wait() { check(driver_->wait(stream_), "running kernels"); }
 
@@ -199,11 +241,15 @@ CudaBuffer::~CudaBuffer() {
   gpu_->driver_->free(base_);
 }
 
-void CudaBuffer::raw_write(size_t to, const void* from, size_t bytes) { gpu_->write(base_ + to, from, bytes); }
+void CudaBuffer::raw_write(size_t to, const void* from, size_t bytes) {
+  gpu_->write(base_ + to, from, bytes);
+}
 
 void CudaBuffer::raw_read(void* to, size_t from, size_t bytes) const { gpu_->read(to, base_ + from, bytes); }
 
-void CudaBuffer::raw_fill(size_t at, unsigned char byte, size_t bytes) { gpu_->fill(base_ + at, byte, bytes); }
+void CudaBuffer::raw_fill(size_t at, unsigned char byte, size_t bytes) {
+  gpu_->fill(base_ + at, byte, bytes);
+}
 
 CudaModule::~CudaModule() { gpu_->driver_->unload(module_); }
 
@@ -236,8 +282,8 @@ struct CudaCompiler::Library {
 };
 
 namespace {
-const std::vector<const char*> flags = {"--std=c++17", "--fmad=false", "--prec-div=true", "--prec-sqrt=true",
-                                        "--ftz=false"};
+const std::vector<const char*> flags = {"--std=c++17",      "--fmad=false", "--prec-div=true",
+                                        "--prec-sqrt=true", "--ftz=false",  "--ptxas-options=-v"};
 } // namespace
 
 Result<std::shared_ptr<CudaCompiler>> CudaCompiler::find(const CudaCompilerOptions& o) {
@@ -280,6 +326,7 @@ std::shared_ptr<CudaCompiler> CudaCompiler::open(const CudaCompilerOptions& o) {
 CudaCompiler::~CudaCompiler() = default;
 
 std::string CudaCompiler::compile(const std::string& source, const std::string& architecture) {
+  log_.clear();
   const std::string key = digest(identity_ + "\n" + architecture + "\n" + source);
   if (cache_)
     if (auto known = cache_->find(key)) return *known;
@@ -297,12 +344,12 @@ std::string CudaCompiler::compile(const std::string& source, const std::string& 
   std::vector<const char*> options = flags;
   options.push_back(arch.c_str());
   size_t n = 0;
-  if (l.compile(p, int(options.size()), options.data())) {
-    must(l.log_size(p, &n), "reporting");
-    std::string log(n, '\0');
-    must(l.log(p, log.data()), "reporting");
-    throw CudaError(CudaError::rejected, "NVRTC rejected generated code", {{log, {}}}, "report this");
-  }
+  const int failed = l.compile(p, int(options.size()), options.data());
+  must(l.log_size(p, &n), "reporting");
+  log_.assign(n, '\0');
+  must(l.log(p, log_.data()), "reporting");
+  if (failed)
+    throw CudaError(CudaError::rejected, "NVRTC rejected generated code", {{log_, {}}}, "report this");
   must(l.code_size(p, &n), "giving its code");
   std::string code(n, '\0');
   must(l.code(p, code.data()), "giving its code");
@@ -317,13 +364,25 @@ uint64_t address(const Slice& s) { return static_cast<const CudaBuffer&>(*s.regi
 class CudaLaunch : public Launch {
 public:
   CudaLaunch(std::shared_ptr<Cuda> gpu, void* function, const Entry& e, const std::vector<Slice>& arguments)
-      : gpu_(std::move(gpu)), function_(function), blocks_(std::min<int64_t>(e.workgroups, INT32_MAX)),
+      : gpu_(std::move(gpu)), function_(function),
+        blocks_(std::min<int64_t>(e.workgroups, e.resident ? gpu_->processors() : INT32_MAX)),
         shared_(e.local_bytes), lanes_(e.lanes) {
-    for (auto& a : arguments) pointers_.push_back(address(a));
+    for (auto& w : e.windows) maps_.push_back(gpu_->tensor_map(w, address(arguments[size_t(w.argument)])));
+    if (e.resident) {
+      for (int p : e.pointers) pointers_.push_back(address(arguments[size_t(p)]));
+      counter_ = gpu_->allocate(size_t(e.counters) * sizeof(int32_t));
+      pointers_.push_back(counter_->address());
+      if (e.scratch_bytes)
+        scratch_ = gpu_->allocate(size_t(e.scratch_bytes)), pointers_.push_back(scratch_->address());
+    } else {
+      for (auto& a : arguments) pointers_.push_back(address(a));
+    }
+    for (auto& m : maps_) values_.push_back(&m);
+    for (auto& p : pointers_) values_.push_back(&p);
   }
 
   void run() override {
-    if (blocks_) gpu_->launch(function_, blocks_, lanes_, shared_, pointers_);
+    if (blocks_) gpu_->launch(function_, blocks_, lanes_, shared_, values_);
   }
 
 private:
@@ -331,7 +390,10 @@ private:
   void* function_;
   int64_t blocks_, shared_;
   int lanes_;
+  std::vector<TensorMap> maps_;
   std::vector<uint64_t> pointers_;
+  std::vector<void*> values_; // of the parameters
+  std::shared_ptr<CudaBuffer> counter_, scratch_;
 };
 
 class CudaCode : public Code {

@@ -1,5 +1,7 @@
 // An NVIDIA GPU through libcuda, and its compiler NVRTC, both opened at run time: bytes, launches, clocks.
 #pragma once
+#include <functional>
+
 #include "tang/device/cache.hpp"
 #include "tang/device/device.hpp"
 
@@ -20,6 +22,25 @@ private:
 
 struct CudaDriver; // libcuda's entry points
 class Cuda;
+
+struct alignas(64) TensorMap { // opaque; a kernel takes it by value
+  uint64_t words[16];
+};
+
+class CudaGraph {
+public:
+  ~CudaGraph();
+  CudaGraph(const CudaGraph&) = delete;
+  void run();
+
+private:
+  friend class Cuda;
+
+  explicit CudaGraph(std::shared_ptr<Cuda> gpu) : gpu_(std::move(gpu)) {}
+
+  std::shared_ptr<Cuda> gpu_;
+  void *graph_ = nullptr, *ready_ = nullptr;
+};
 
 class CudaBuffer : public Banded {
 public:
@@ -80,8 +101,12 @@ public:
   void copy(uint64_t to, uint64_t from, size_t bytes);
   void fill(uint64_t to, unsigned char byte, size_t bytes);
   std::shared_ptr<CudaModule> load(const std::string& cubin);
+  // `arguments`: where the value of each parameter lies.
   void launch(void* function, int64_t blocks, int lanes, int64_t shared_bytes,
-              const std::vector<uint64_t>& pointers);
+              const std::vector<void*>& arguments);
+  TensorMap tensor_map(const BulkWindow& w, uint64_t address) const; // rows of 128 bytes, swizzled
+  // What `work` starts, as a graph that starts it at once.
+  std::shared_ptr<CudaGraph> capture(const std::function<void()>& work);
   void wait(); // throws what a kernel did wrong
   // Device time between two marks, in seconds.
   void* mark();
@@ -90,6 +115,7 @@ public:
 private:
   friend class CudaBuffer;
   friend class CudaModule;
+  friend class CudaGraph;
   Cuda() = default;
   void check(int code, const char* doing) const;
   const CudaDriver* driver_ = nullptr;
@@ -119,12 +145,16 @@ public:
 
   int runs() const { return runs_; }
 
+  // What the last compilation said: registers and spills of each kernel, warnings. Empty when the cache
+  // answered.
+  const std::string& log() const { return log_; }
+
 private:
   struct Library;
   CudaCompiler() = default;
   std::shared_ptr<Library> library_;
   std::unique_ptr<Cache> cache_;
-  std::string identity_;
+  std::string identity_, log_;
   int runs_ = 0;
 };
 
@@ -135,7 +165,9 @@ public:
   CudaDevice(std::shared_ptr<Cuda> gpu, std::shared_ptr<CudaCompiler> compiler, std::string architecture)
       : gpu_(std::move(gpu)), compiler_(std::move(compiler)), architecture_(std::move(architecture)) {}
 
-  std::shared_ptr<Region> allocate(size_t bytes, bool guards) override { return gpu_->allocate(bytes, guards); }
+  std::shared_ptr<Region> allocate(size_t bytes, bool guards) override {
+    return gpu_->allocate(bytes, guards);
+  }
 
   void copy(const Slice& to, const Slice& from) override;
   std::shared_ptr<Code> compile(const Unit& unit) override;

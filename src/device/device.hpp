@@ -39,6 +39,14 @@ struct Slice {
   bool operator==(const Slice& o) const { return region == o.region && offset == o.offset; }
 };
 
+// A window of an argument that bulk copies move: elements and byte strides of its dimensions, the innermost first, and the
+// elements of one copy.
+struct BulkWindow {
+  int argument = 0, element_bits = 16;
+  std::vector<uint64_t> extent, stride; // of all dimensions; of all but the innermost
+  std::vector<uint32_t> box;
+};
+
 // One kernel of a unit. Its text is in the unit's source, or its own where a device takes one text a kernel.
 struct Entry {
   std::string name, source;
@@ -46,6 +54,12 @@ struct Entry {
   int lanes = 1;          // of a workgroup
   int64_t local_bytes = 0; // private to a workgroup, where the launch must say so
   int arguments = 0;
+  // A kernel that keeps its workgroups and lets them take blocks of work: at most one workgroup a processor; its arguments
+  // are the windows, then these of its memories, then zeroed integers of its own, then scratch bytes if it has some.
+  bool resident = false;
+  std::vector<BulkWindow> windows = {};
+  std::vector<int> pointers = {};
+  int64_t counters = 2, scratch_bytes = 0;
 };
 
 struct Unit {

@@ -236,7 +236,8 @@ private:
     operand_of(x.a, x.n);
     operand_of(x.b, x.m);
     if (x.rows < 1 || x.vectors < 1) say("a register block needs rows and vectors");
-    if (!x.n.empty() && x.n.back().extent > 1)
+    const bool on_fragments = valid(x.dst.memory) && memory(x.dst.memory).home == Home::fragment; // any layout of operands
+    if (!x.n.empty() && x.n.back().extent > 1 && !on_fragments)
       for (const Ref* r : {&x.dst, &x.b}) {
         if (!valid(r->memory) || r->index.size() != memory(r->memory).shape.size()) continue;
         Affine at;

@@ -13,6 +13,7 @@
 #include "tang/lower/reuse.hpp"
 #include "tang/lower/segments.hpp"
 #include "tang/lower/skew.hpp"
+#include "tang/lower/tensor.hpp"
 
 namespace tang::lower {
 
@@ -224,6 +225,12 @@ GroupKernels lower_group(ir::Graph& g, const plan::Plan& p, const Surroundings& 
     if (t.workgroup_limit > 1 && (m.flush != plan::Flush::store || m.each_tile))
       throw Error({}, "the schedule of '" + g.label({m.node, 0}) + "' adds to its result from several places",
                   {{"its result must be complete in one workgroup on this target", {}}}, "put its point axes on the grid");
+  std::string refused;
+  if (t.warpgroups) {
+    auto k = lower_tensor(g, p, around, group, s, t, temporaries);
+    if (k) return std::move(*k);
+    refused = k.why();
+  }
   Choice c = choose(g, group, s, t);
   if (t.workgroup_limit > 1)  // tiles are shared by the lanes: there is so much and no more
     c = fit(std::move(c), group, t.fast_memory, [&](const Choice& tried) {
@@ -231,7 +238,9 @@ GroupKernels lower_group(ir::Graph& g, const plan::Plan& p, const Surroundings& 
       const kernel::Kernel k = GroupLowerer{g, p, around, group, tried, t, none}.run().main.kernel;
       return kernel::tile_bytes(kernel::distribute(kernel::expand_pipelines(k), t));
     });
-  return GroupLowerer{g, p, around, group, std::move(c), t, temporaries}.run();
+  GroupKernels out = GroupLowerer{g, p, around, group, std::move(c), t, temporaries}.run();
+  out.main.refused = refused;
+  return out;
 }
 
 }  // namespace tang::lower

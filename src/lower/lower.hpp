@@ -2,11 +2,13 @@
 // axis, tile statements, epilogues).
 #pragma once
 #include <string>
+#include <optional>
 #include <variant>
 #include <vector>
 
 #include "tang/kernel/kernel.hpp"
 #include "tang/plan/plan.hpp"
+#include "tang/target/roles.hpp"
 
 namespace tang::lower {
 
@@ -21,6 +23,8 @@ struct Lowered {
   int step = 0;                     // of the plan
   std::string label;                // of the nodes it computes, for people
   std::string schedule;             // what was chosen, for people: "tile 96x128 pack copy"
+  std::optional<target::Roles> roles;  // the kernel is in tensor form, for warpgroups in these roles
+  std::string refused;              // why it is not, where the target could
 };
 // A recurrence runs kernels [first, first + count) once a step; loops inside it have a greater depth.
 struct Loop {

@@ -30,7 +30,7 @@ struct Builder {
 }  // namespace
 
 std::vector<Segment> segments(Frame& f, const ir::Comp& n, const std::vector<int>& core, const ir::Conj& piece, int axis,
-                              kernel::Block& before) {
+                              kernel::Block& before, bool exact, const Extrema& extrema) {
   const int64_t step = f.tile(axis), whole = f.group.extent[size_t(axis)];
   Builder b{f, before};
   // Points [live_lo, live_hi) may live; those in [full_lo, full_hi) do for every other coordinate of the block.
@@ -53,11 +53,14 @@ std::vector<Segment> segments(Frame& f, const ir::Comp& n, const std::vector<int
       least = least + x * base + constant(x < 0 ? x * last : 0);
     }
     for (auto& [u, x] : bound.args) {
-      auto v = f.uniform(n, core, u);
-      if (!v) usable = false;
-      else {
+      if (auto v = f.uniform(n, core, u)) {
         most = most + x * *v;
         least = least + x * *v;
+      } else if (auto both = extrema ? extrema(u) : std::nullopt) {
+        most = most + x * (x > 0 ? both->second : both->first);
+        least = least + x * (x > 0 ? both->first : both->second);
+      } else {
+        usable = false;
       }
     }
     if (!usable || k == 0) {  // a test inside the block
@@ -83,7 +86,7 @@ std::vector<Segment> segments(Frame& f, const ir::Comp& n, const std::vector<int
   if (!some_full) return {{at(lo), at(hi), true}};
   const Affine from = b.let(Let::max, {ceil_block(b.let(Let::max, full_lo)), lo});
   Affine last = b.let(Let::min, full_hi);
-  if (const int64_t pad = (step - whole % step) % step) {  // the ragged last block is full when the bound reaches the end
+  if (const int64_t pad = (step - whole % step) % step; pad && !exact) {  // the ragged last block is full when the bound reaches the end
     const Affine reaches = b.let(Let::floor_div, {last + constant(1)}, whole + 1);
     last = last + pad * reaches;
   }

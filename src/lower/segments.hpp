@@ -1,11 +1,17 @@
 // A domain as the blocks of one axis: where blocks have live points, and where all their points live.
 #pragma once
+#include <functional>
+
 #include "tang/lower/frame.hpp"
 
 namespace tang::lower {
 
-// Segments of the pipeline over core axis `axis` for one piece of the domain of `n`; Lets go to `before`.
+// The least and the greatest value, over a block, of an index read that is not the same for all of it.
+using Extrema = std::function<std::optional<std::pair<Affine, Affine>>(int arg)>;
+
+// Segments of the pipeline over core axis `axis` for one piece of the domain of `n`; Lets go to `before`. `exact`: a ragged last
+// block is partial unless the piece says otherwise; else it counts as full, and statements test the end themselves.
 std::vector<kernel::Segment> segments(Frame& f, const ir::Comp& n, const std::vector<int>& core, const ir::Conj& piece, int axis,
-                                      kernel::Block& before);
+                                      kernel::Block& before, bool exact = false, const Extrema& extrema = {});
 
 }  // namespace tang::lower

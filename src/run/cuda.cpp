@@ -1,6 +1,9 @@
 #include "tang/run/cuda.hpp"
 
+#include <set>
+
 #include "tang/emit/cuda.hpp"
+#include "tang/emit/cuda_roles.hpp"
 
 namespace tang::run {
 
@@ -10,19 +13,65 @@ Options cuda_options() {
   return o;
 }
 
-std::string cuda_source(const Derivation& d) {
-  std::vector<const kernel::Kernel*> all;
-  for (auto& l : d.kernels.kernels) all.push_back(&l.kernel);
-  return emit::cuda_unit(all);
+Options hopper_options() {
+  Options o;
+  o.target = target::hopper_target();
+  return o;
+}
+
+namespace {
+kernel::role::Program roles_of(const lower::Lowered& l, const target::Target& t) {
+  auto p = kernel::expand_roles(l.kernel, *l.roles, t.shared_limit);
+  check(bool(p), "roles that lowering chose: " + p.why());
+  return std::move(*p);
+}
+
+device::BulkWindow window_of(const kernel::role::Map& m, const kernel::Kernel& k) {
+  const kernel::Memory& x = k.memories[size_t(m.memory)];
+  device::BulkWindow w;
+  w.argument = m.memory; // globals come first
+  w.element_bits = expr::row(x.format).bits;
+  for (size_t d = x.shape.size(); d-- > 0;) {
+    w.extent.push_back(uint64_t(x.shape[d]));
+    w.box.push_back(uint32_t(m.box[d]));
+    if (d + 1 < x.shape.size()) w.stride.push_back(uint64_t(x.strides[d] * w.element_bits / 8));
+  }
+  return w;
+}
+} // namespace
+
+std::string cuda_source(const Derivation& d, const target::Target& t) {
+  std::vector<const kernel::Kernel*> plain;
+  std::string out;
+  std::set<std::string> known;
+  for (auto& l : d.kernels.kernels)
+    if (!l.roles)
+      plain.push_back(&l.kernel);
+    else if (known.insert(l.kernel.name).second)
+      out += "\n" + emit::cuda_roles(roles_of(l, t), l.kernel.name);
+  return emit::cuda_unit(plain) + out;
 }
 
 Backend on_cuda(std::shared_ptr<device::CudaCompiler> compiler, std::shared_ptr<device::Cuda> gpu,
                 const std::string& architecture) {
-  auto print = [](const Derivation& d, const Options&) {
-    device::Unit u{cuda_source(d), {}};
-    for (auto& l : d.kernels.kernels)
-      u.entries.push_back({l.kernel.name, "", emit::cuda_blocks(l.kernel), l.kernel.lanes,
-                           emit::cuda_shared_bytes(l.kernel), int(l.arguments.size())});
+  auto print = [](const Derivation& d, const Options& o) {
+    device::Unit u{cuda_source(d, o.target), {}};
+    for (auto& l : d.kernels.kernels) {
+      device::Entry e{l.kernel.name,  "", emit::cuda_blocks(l.kernel),
+                      l.kernel.lanes, 0,  int(l.arguments.size())};
+      if (l.roles) {
+        const kernel::role::Program p = roles_of(l, o.target);
+        e.workgroups = p.work, e.lanes = p.fields.threads(), e.local_bytes = p.shared_bytes;
+        e.resident = true;
+        for (auto& m : p.maps) e.windows.push_back(window_of(m, p.kernel));
+        e.pointers = p.plain;
+        e.counters = 2 + p.tiles * p.fields.math;
+        e.scratch_bytes = p.tiles * p.fields.split * p.fields.math * p.part_values * 4;
+      } else {
+        e.local_bytes = emit::cuda_shared_bytes(l.kernel);
+      }
+      u.entries.push_back(std::move(e));
+    }
     return u;
   };
   return {std::make_shared<device::CudaDevice>(std::move(gpu), std::move(compiler), architecture), print};

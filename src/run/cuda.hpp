@@ -7,8 +7,9 @@ namespace tang::run {
 
 // Options whose target is the GPU's plain form.
 Options cuda_options();
+Options hopper_options(); // .. and its matrix instructions, on sm_90a
 // The kernels' source as one unit of the CUDA target.
-std::string cuda_source(const Derivation& d);
+std::string cuda_source(const Derivation& d, const target::Target& t = target::cuda_target());
 Backend on_cuda(std::shared_ptr<device::CudaCompiler> compiler, std::shared_ptr<device::Cuda> gpu,
                 const std::string& architecture = "sm_90a");
 

@@ -133,8 +133,8 @@ Derivation derive(const ir::Graph& g, const Options& o) {
   std::map<std::string, std::string> known; // canonical text -> name
   for (auto& l : d.kernels.kernels) {
     if (!o.target.aliases) merge_places(d.plan, l);
-    l.kernel = kernel::legalize(l.kernel, o.target);
-    const std::string text = kernel::print(l.kernel);
+    if (!l.roles) l.kernel = kernel::legalize(l.kernel, o.target);
+    const std::string text = kernel::print(l.kernel) + (l.roles ? l.schedule : "");
     auto [it, fresh] = known.try_emplace(text, "k" + device::digest(text).substr(0, 16));
     l.kernel.name = it->second;
     d.names.push_back(it->second);

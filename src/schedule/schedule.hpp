@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tang/ir/graph.hpp"
+#include "tang/target/roles.hpp"
 #include "tang/target/target.hpp"
 
 namespace tang::schedule {
@@ -32,6 +33,7 @@ struct GroupFields {
   std::optional<int> ways;  // independent accumulators of a fold
   std::optional<int> split; // parts of the first fold axis that run as workgroups of their own, joined after
   std::optional<ir::Format> store; // in which format a real value that never leaves the program is stored
+  std::optional<target::Roles> roles; // of a kernel of matrix instructions; `tile` holds its blocks
 
   bool operator==(const GroupFields&) const = default;
 };

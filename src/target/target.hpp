@@ -25,6 +25,11 @@ struct Target {
   bool f64 = true;                   // arithmetic in f64
   bool index64 = true;               // integers of 64 bits; else every index must fit 32
   bool aliases = true;               // two memories of one kernel may overlap
+  bool warpgroups = false;           // matrix instructions of 64 rows, bulk copies, barriers that count bytes
+  int64_t shared_limit = 0;          // bytes of shared memory a workgroup may have, all of them
+  // What one worker reaches: 16-bit multiply-adds (two operations each), bytes from the shared cache; and all
+  // of them together from memory. Per second; 0: unknown.
+  double matrix_rate = 0, near_rate = 0, memory_rate = 0;
 };
 
 Target c_target(int lanes, int threads); // a CPU: 16 lanes have 32 vector registers, fewer have 16
@@ -41,5 +46,6 @@ struct Facts {
 Target gpu_target(const std::string& name,
                   const Facts& facts); // plain kernels for many lanes within these facts
 Target cuda_target();                  // a GPU of compute capability 9.0, its plain instructions
+Target hopper_target();                // the same with warpgroups: sm_90a
 
 } // namespace tang::target

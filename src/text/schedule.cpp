@@ -137,6 +137,66 @@ Field axis_field(const char* word, std::map<int, T> GroupFields::*of, std::funct
           }};
 }
 
+// The numbers of roles: name:value, as many as there are; a ring's depth for each contraction.
+struct RoleNumber {
+  const char* word;
+  std::function<int(const target::Roles&)> get;
+  std::function<void(target::Roles&, int)> set;
+  int least, most;
+};
+
+template <class T> RoleNumber role_number(const char* word, T target::Roles::*of, int least, int most) {
+  return {word, [of](const target::Roles& r) { return int(r.*of); },
+          [of](target::Roles& r, int v) { r.*of = T(v); }, least, most};
+}
+
+const std::vector<RoleNumber>& role_numbers() {
+  using R = target::Roles;
+  static const std::vector<RoleNumber> all = {role_number("math", &R::math, 1, 3),
+                                              role_number("hoisted", &R::hoisted, 1, 8),
+                                              role_number("skew", &R::skew, 0, 1),
+                                              role_number("turns", &R::turns, 0, 1),
+                                              role_number("late", &R::late, 0, 1),
+                                              role_number("lag", &R::lag, 0, 7),
+                                              role_number("reuse", &R::reuse, 0, 1),
+                                              role_number("split", &R::split, 1, 64),
+                                              role_number("dynamic", &R::persist, 0, 1),
+                                              role_number("order", &R::order, 0, 2),
+                                              role_number("group", &R::group, 1, 1 << 20),
+                                              role_number("producer", &R::producer_registers, 24, 256),
+                                              role_number("registers", &R::math_registers, 24, 256)};
+  return all;
+}
+
+void read_roles(LineReader& r, GroupFields& f) {
+  target::Roles out;
+  std::string all = "stages";
+  for (auto& n : role_numbers()) all += ", " + std::string(n.word);
+  do {
+    const Token& t = r.peek();
+    const std::string w = r.word("a field of roles");
+    r.mark(":");
+    const RoleNumber* number = nullptr;
+    for (auto& n : role_numbers())
+      if (w == n.word) number = &n;
+    if (w == "stages")
+      out.stages.push_back(int(r.whole("a ring's depth", 1, 64)));
+    else if (number)
+      number->set(out, int(r.whole(number->word, number->least, number->most)));
+    else
+      r.fail("T1005", t, "roles have no field `" + shown(w) + "`", "write one of " + all);
+  } while (r.good && r.peek().kind == Token::name && r.tokens[r.at + 1].kind == Token::mark);
+  f.roles = out;
+}
+
+std::string role_text(const GroupFields& f) {
+  std::string s;
+  for (auto& n : role_numbers())
+    s += std::string(s.empty() ? "" : " ") + n.word + ":" + std::to_string(n.get(*f.roles));
+  for (int depth : f.roles->stages) s += " stages:" + std::to_string(depth);
+  return s;
+}
+
 const std::vector<Field>& table() {
   static const std::vector<Field> all = {
       axis_field<Role>(
@@ -164,7 +224,8 @@ const std::vector<Field>& table() {
                          "write one of f64, f32, f16, bf16");
          f.store = format;
        },
-       [](const GroupFields& f) { return std::string(ir::row(*f.store).name); }}};
+       [](const GroupFields& f) { return std::string(ir::row(*f.store).name); }},
+      {"roles", [](const GroupFields& f) { return f.roles.has_value(); }, read_roles, role_text}};
   return all;
 }
 

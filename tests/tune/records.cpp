@@ -28,6 +28,13 @@ Record random_record(std::mt19937_64& rng) {
     if (rng() % 2) f.vectors = 1 + int(rng() % 64);
     if (rng() % 2) f.pack_a = schedule::Pack(rng() % 3);
     if (rng() % 2) f.pack_b = schedule::Pack(rng() % 3);
+    if (rng() % 2) {
+      target::Roles x;
+      x.math = int(1 + rng() % 3), x.split = int(1 + rng() % 9), x.turns = rng() % 2, x.reuse = rng() % 2;
+      x.persist = target::Persist(rng() % 2), x.order = target::WorkOrder(rng() % 3);
+      for (uint64_t n = rng() % 3; n; --n) x.stages.push_back(int(1 + rng() % 8));
+      f.roles = x;
+    }
     if (rng() % 2) f.ways = 1 + int(rng() % 64);
     if (rng() % 2) f.split = 1 + int(rng() % 1000);
     if (rng() % 2) f.store = rng() % 2 ? ir::Format::bf16 : ir::Format::f16;

@@ -1,0 +1,44 @@
+"""docs/results/h200.md and .json from what tensor_peers.py wrote: report.py OUT_PREFIX TENSOR_JSON..   (later files add rows)"""
+import json, math, sys
+
+NEEDED = {"gemm": 0.85, "attention": 1.0, "variants": 1.0}
+
+def section(w):
+    if w[0] == "gemm": return "gemm " + w[5]
+    return "attention" if w[7] in ("full", "causal") else "variants"
+
+def shape(w):
+    if w[0] == "gemm": return f"{w[1]} x {w[2]} x {w[3]} {w[4]}"
+    kv = "" if w[2] == w[3] else f"/{w[3]}"
+    n = w[4] if w[4] == w[5] else f"{w[4]}x{w[5]}"
+    return f"{w[7]} d{w[6]} N{n} B{w[1]} H{w[2]}{kv}"
+
+prefix, files = sys.argv[1], sys.argv[2:]
+runs = [json.load(open(f)) for f in files]
+rows = {r["work"]: r for run in runs for r in run["rows"]}
+json.dump({"runs": [{k: v for k, v in run.items() if k != "rows"} for run in runs], "rows": list(rows.values())}, open(prefix + ".json", "w"), indent=1)
+with open(prefix + ".md", "w") as out:
+    say = lambda *x: print(*x, file=out)
+    say("# Speed on an NVIDIA H200\n")
+    say("Every kernel is derived from its textbook form by the ordinary pipeline (`run::hopper_options`) and passed its check first: outputs poisoned, guard")
+    say("bands, two runs back to back, sampled rows against f64. Peers run in the same process and turn; CUDA graphs of ten runs on both sides, medians of")
+    say("rounds of twenty replays, random data, the chip warmed by the peer. Ratio: the fastest peer's time over ours; above 1 we are faster.\n")
+    say("Reprint: build with `-DTANG_BENCH=ON`, then on the machine `python3 bench/h200/tensor_peers.py build/bench/h200/tensor CACHE OUT bench/h200/works.txt`")
+    say("and here `python3 bench/h200/report.py docs/results/h200 OUT/tensor.json`.\n")
+    for run in runs: say(f"- {run['date']}: {run['device']}, driver and state `{run['driver']}`, torch {run['torch']}, cuDNN {run['cudnn']}")
+    for name in dict.fromkeys(section(r["work"].split()) for r in rows.values()):
+        mine = [r for r in rows.values() if section(r["work"].split()) == name]
+        ratios = [r["ratio"] for r in mine if "ratio" in r]
+        say(f"\n## {name}\n")
+        if ratios:
+            say(f"{len(ratios)} rows beside a peer: geometric mean {math.exp(sum(map(math.log, ratios)) / len(ratios)):.3f}, worst {min(ratios):.3f}.\n")
+        say("| work | ours ms | TFLOP/s | peer | peer ms | ratio | error | |\n|---|---|---|---|---|---|---|---|")
+        for r in mine:
+            ms, ratio = r.get("ms", {}), r.get("ratio")
+            ours = f"{ms['ours']:.4f}" if "ours" in ms else "-"
+            rate = f"{r['tflops']:.1f}" if r.get("tflops") else "-"
+            peer = r.get("peer"); theirs = f"{ms[peer]:.4f}" if peer else "-"
+            error = r["check"].split("err ")[1].split()[0] if "err " in r["check"] else r["check"][:60]
+            verdict = "wrong" if not r["ok"] else "" if ratio is None or ratio >= NEEDED[name.split()[0]] else "below what is needed"
+            say(f"| {shape(r['work'].split())} | {ours} | {rate} | {peer or '; '.join(r.get('left out', {}).values())[:60] or '-'} | {theirs} | {f'{ratio:.3f}' if ratio else '-'} | {error} | {verdict} |")
+print(len(rows), "rows")

@@ -1,0 +1,118 @@
+"""bench/h200/tensor beside torch (cuBLAS, cuDNN) in one run: for each work, rounds of ours and theirs in turn, CUDA graphs of up to
+ten runs on both sides. The chip is warmed by the peer first; who goes first alternates; a side's time is the median of its rounds,
+each the median of twenty replays; the ratio is that of the fastest peer.
+   tensor_peers.py TENSOR_PROGRAM CACHE_FOLDER OUT_FOLDER WORKS_FILE [rounds]      WORKS_FILE: a work of tensor.cpp a line"""
+import json, os, subprocess, sys, time
+import torch, torch.nn.functional as F
+from torch.nn.attention import sdpa_kernel, SDPBackend
+
+program, cache, out, works = sys.argv[1:5]
+rounds = int(sys.argv[5]) if len(sys.argv) > 5 else 2
+ours = subprocess.Popen([program, cache], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+def ask(line):
+    ours.stdin.write(line + "\n"); ours.stdin.flush()
+    return ours.stdout.readline().rstrip("\n")
+
+FORMATS = {"bf16": torch.bfloat16, "f16": torch.float16, "tf32": torch.float32}
+torch.backends.cuda.matmul.allow_tf32 = True
+
+def graphed(f, runs=10):
+    for _ in range(3): f()
+    torch.cuda.synchronize()
+    s = torch.cuda.Stream(); s.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(s): f()
+    torch.cuda.current_stream().wait_stream(s)
+    g = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(g):
+        for _ in range(runs): f()
+    return g
+
+def median_ms(g, runs=10, replays=20):
+    ts = []
+    for i in range(replays + 3):
+        a, b = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        a.record(); g.replay(); b.record(); b.synchronize()
+        if i >= 3: ts.append(a.elapsed_time(b) / runs)
+    return sorted(ts)[len(ts) // 2]
+
+def randn(*shape, dtype): return torch.randn(*shape, device="cuda", dtype=dtype)
+
+def peers(w):
+    """name -> a function that runs it; what torch cannot do is left out with the reason."""
+    if w[0] == "gemm":
+        m, n, k = map(int, w[1:4]); f = FORMATS[w[5]]
+        a, b, at, bt = randn(m, k, dtype=f), randn(k, n, dtype=f), randn(k, m, dtype=f), randn(n, k, dtype=f)
+        return {"cublas nn": lambda: torch.mm(a, b), "cublas nt": lambda: torch.mm(a, bt.t())} | (
+            {"cublas " + w[4]: (lambda: torch.mm(at.t(), b if w[4][1] == "n" else bt.t()))} if w[4][0] == "t" else {})
+    b, h, kv, rows, keys, d = map(int, w[1:7]); f = torch.bfloat16
+    q, k, v = randn(b, h, rows, d, dtype=f), randn(b, kv, keys, d, dtype=f), randn(b, kv, keys, d, dtype=f)
+    if w[7] in ("full", "causal"):
+        def cudnn():
+            with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
+                return F.scaled_dot_product_attention(q, k, v, is_causal=w[7] == "causal", enable_gqa=h != kv)
+        return {"cudnn": cudnn}
+    # FlexAttention, compiled for this case alone; its block mask is made beforehand, as a user would.
+    from torch.nn.attention.flex_attention import flex_attention, create_block_mask
+    torch._dynamo.reset()
+    slopes = torch.exp2(-8.0 * torch.arange(1, h + 1, device="cuda") / h)
+    ids = torch.arange(rows, device="cuda") // 700
+    masks = {"window": lambda b_, h_, i, j: (j <= i) & (i - j < 128), "prefix": lambda b_, h_, i, j: (j <= i) | (j < 256),
+             "document": lambda b_, h_, i, j: (j <= i) & (ids[i] == ids[j])}
+    scores = {"softcap": lambda s, b_, h_, i, j: 20 * torch.tanh(s / 20), "alibi": lambda s, b_, h_, i, j: s - slopes[h_] * (i - j)}
+    block = create_block_mask(masks[w[7]], None, None, rows, keys, device="cuda") if w[7] in masks else None
+    f_ = torch.compile(flex_attention, fullgraph=True)
+    return {"flex": lambda: f_(q, k, v, score_mod=scores.get(w[7]), block_mask=block, enable_gqa=h != kv)}
+
+rows = []
+state = subprocess.run(["nvidia-smi", "--query-gpu=driver_version,clocks.sm,power.draw,temperature.gpu", "--format=csv,noheader"], capture_output=True, text=True).stdout.strip()
+def save():
+    json.dump({"date": time.strftime("%Y-%m-%d"), "device": torch.cuda.get_device_name(), "driver": state, "torch": torch.__version__,
+               "cudnn": torch.backends.cudnn.version(), "rows": rows}, open(os.path.join(out, "tensor.json"), "w"), indent=1)
+for line in open(works):
+    line = line.strip()
+    if not line or line.startswith("#"): continue
+    w = line.split()
+    said = ask("check " + line)
+    print(said, flush=True)
+    row = {"work": line, "check": said[len("check " + line):].strip(), "ok": said.endswith("ok"), "ms": {}, "tflops": None}
+    if row["ok"]:
+        graphs, times = {}, {"ours": []}
+        runs = 10
+        def mine():
+            t = ask(f"time {line} {runs}")
+            try:
+                ms, rate = float(t.split(" ms ")[0].split()[-1]), float(t.split(" ms ")[1].split()[0])
+                times["ours"].append(ms); row["tflops"] = rate * ms
+            except Exception: print(t, flush=True)
+        def theirs_():
+            for name, g in graphs.items(): times[name].append(median_ms(g, runs))
+        runs = 2
+        mine()  # loads the kernel; long ones need fewer runs in a graph
+        if times["ours"]: runs = max(2, min(10, int(8 / times["ours"][0])))
+        times["ours"].clear()
+        for name, f in peers(w).items():
+            try: graphs[name] = graphed(f, runs)
+            except Exception as e: row.setdefault("left out", {})[name] = str(e).split("\n")[0][:200]
+        times.update({name: [] for name in graphs})
+        begin = time.time()
+        while graphs and time.time() - begin < 0.25:
+            for g in graphs.values(): g.replay()
+            torch.cuda.synchronize()
+        for r in range(rounds):
+            for side in (mine, theirs_) if r % 2 else (theirs_, mine): side()
+        row["rounds"] = times
+        row["ms"] = {name: sorted(x)[len(x) // 2] if len(x) % 2 else sum(sorted(x)[len(x) // 2 - 1:len(x) // 2 + 1]) / 2 for name, x in times.items() if x}
+        if "ours" in row["ms"]: row["tflops"] /= row["ms"]["ours"]
+        theirs = [(t, name) for name, t in row["ms"].items() if name != "ours"]
+        if theirs and "ours" in row["ms"]:
+            t, name = min(theirs); row["peer"], row["ratio"] = name, t / row["ms"]["ours"]
+            print(f"    ours {row['ms']['ours']:.4f} ms {row['tflops']:.1f} TFLOP/s   {name} {t:.4f} ms   ratio {row['ratio']:.3f}", flush=True)
+        del graphs; torch.cuda.empty_cache()
+    rows.append(row); save()
+ours.stdin.close()
+good = [r["ratio"] for r in rows if "ratio" in r]
+if good:
+    p = 1.0
+    for r in good: p *= r
+    print(f"{len(good)} rows, geomean {p ** (1 / len(good)):.3f}, worst {min(good):.3f}; {sum(not r['ok'] for r in rows)} wrong")

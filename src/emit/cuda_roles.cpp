@@ -1,0 +1,453 @@
+#include "tang/emit/cuda_roles.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "tang/base/error.hpp"
+#include "tang/base/match.hpp"
+#include "tang/emit/cuda_roles_prelude.hpp"
+#include "tang/emit/cuda_rows.hpp"
+
+namespace tang::emit {
+
+namespace roles_text { // named: statements of both levels have the same names
+using namespace kernel::role;
+
+constexpr int open_barrier =
+    1; // named barriers: 0 is the workgroup's, then one a team for turns, then one a team to meet
+constexpr int box_bytes = 8192;  // a team's 64 rows of 128 bytes
+constexpr int warp_bytes = 2048; // a warp's 16
+
+class Printer {
+public:
+  Printer(const Program& p, std::string name) : p_(p), name_(std::move(name)), u(p.kernel, options_) {}
+
+  std::string run();
+
+private:
+  const Ring& ring(int r) const { return p_.rings[size_t(r)]; }
+
+  static std::string id(int r) { return "r" + std::to_string(r); }
+
+  bool power(int r) const { return (ring(r).depth & (ring(r).depth - 1)) == 0; }
+
+  // The slot of the ring's next window, or of the one `back` advances ago; the parity of its barriers' phase.
+  std::string slot(int r, int back = 0) const {
+    const std::string d = number(ring(r).depth);
+    if (ring(r).depth == 1) return "0";
+    if (power(r))
+      return "(" + id(r) + "_n" + (back ? " - " + number(back) : "") + " & " + number(ring(r).depth - 1) +
+             ")";
+    if (!back) return id(r) + "_s";
+    return "(" + id(r) + "_s - " + number(back) + " + (" + id(r) + "_s < " + number(back) + " ? " + d +
+           " : 0))";
+  }
+
+  std::string parity(int r) const {
+    if (!power(r)) return id(r) + "_p";
+    int bits = 0;
+    while (1 << bits < ring(r).depth) ++bits;
+    return bits ? "(" + id(r) + "_n >> " + number(bits) + " & 1)" : "(" + id(r) + "_n & 1)";
+  }
+
+  std::string in_team(int r, const std::string& s) const {
+    return ring(r).own ? s + " * " + number(p_.fields.math) + " + " + name(p_.team) : s;
+  }
+
+  std::string barrier(int r, bool full, int back = 0) const {
+    return "bars + 8 * (" + number(full ? ring(r).full : ring(r).empty) + " + " + in_team(r, slot(r, back)) +
+           ")";
+  }
+
+  std::string place(int r, int64_t at) const {
+    return "base + " + number(ring(r).at + at) + " + (" + in_team(r, slot(r)) + ") * " +
+           number(ring(r).bytes);
+  }
+
+  std::string low(const Window& w) const { // of a matrix descriptor
+    return "(" + place(w.ring, w.at) + (w.team ? " + " + name(p_.team) + " * " + number(w.team) : "") +
+           ") >> 4 | " + number(w.lead) + "u << 16";
+  }
+
+  std::string reversed(const std::vector<kernel::Affine>& at) const {
+    std::string s;
+    for (size_t d = at.size(); d-- > 0;) s += ", " + text(at[d]);
+    return s;
+  }
+
+  void block(const Block& b) {
+    for (auto& s : b) std::visit([&](const auto& x) { print(x); }, s.node);
+  }
+
+  void print(const Await& x) {
+    u.line("tang_bar_wait(" + barrier(x.ring, x.full) + ", " + parity(x.ring) + (x.full ? ");" : " ^ 1);"));
+  }
+
+  void print(const Arm& x) {
+    u.line("tang_bar_expect(" + barrier(x.ring, true) + ", " + number(ring(x.ring).bytes) + ");");
+  }
+
+  void print(const Load& x) {
+    u.line("tang_bulk_load(" + place(x.ring, x.at) + ", &map" + number(x.map) + ", " + barrier(x.ring, true) +
+           reversed(x.from) + ");");
+  }
+
+  void print(const Advance& x) {
+    if (power(x.ring))
+      u.line("++" + id(x.ring) + "_n;");
+    else
+      u.line("if (++" + id(x.ring) + "_s == " + number(ring(x.ring).depth) + ") { " + id(x.ring) +
+             "_s = 0; " + id(x.ring) + "_p ^= 1; }");
+  }
+
+  void print(const Release& x) {
+    u.line("if (lane == 0) tang_bar_arrive(" + barrier(x.ring, false, x.back) + ");");
+  }
+
+  void print(const Issue& x);
+
+  void print(const Finish& x) {
+    u.line("tang_mma_wait<" + number(x.left) + ">();");
+    for (int t : x.tiles) u.line("tang_pin(m" + number(t) + ");");
+  }
+
+  void print(const Hold& x) {
+    for (int t : x.tiles) u.line("tang_pin(m" + number(t) + ");");
+  }
+
+  void print(const Turn& x) {
+    const std::string team = name(p_.team), last = number(p_.fields.math - 1), n = number(2 * 128);
+    if (x.kind == Turn::open)
+      u.line("if (" + team + " == " + last + ") tang_team_arrive(" + number(open_barrier) + ", " + n + ");");
+    if (x.kind == Turn::take)
+      u.line("tang_team_sync(" + number(open_barrier) + " + " + team + ", " + n + ");");
+    if (x.kind == Turn::give)
+      u.line("tang_team_arrive(" + team + " == " + last + " ? " + number(open_barrier) + " : " +
+             number(open_barrier + 1) + " + " + team + ", " + n + ");");
+  }
+
+  void print(const Meet&) {
+    u.line("tang_team_sync(" + number(open_barrier + p_.fields.math) + " + " + name(p_.team) + ", 128);");
+  }
+
+  void print(const Rows& x) { print_rows(u, x); }
+
+  void print(const Settle& x) { print_settle(u, x); }
+
+  void print(const Flush& x);
+  void stage_halves(const std::string& values, const std::string& to, int64_t box, int64_t q,
+                    int64_t columns);
+  void stage_words(const std::string& values, const std::string& to, int64_t box, int64_t q, int64_t columns);
+
+  void print(const Flushed& x) {
+    u.line(x.all ? "if (lane == 0) tang_bulk_done();" : "if (lane == 0) tang_bulk_read<0>();");
+  }
+
+  void print(const Join& j);
+  void print(const Let& l);
+
+  void print(const Divide& d) {
+    u.line("const int " + name(d.quotient) + " = " + text(d.value) + " / " + text(d.divisor) + ", " +
+           name(d.remainder) + " = " + text(d.value) + " % " + text(d.divisor) + ";");
+  }
+
+  void print(const Loop& l) {
+    const std::string v = name(l.v);
+    u.line("#pragma unroll 1");
+    u.open("for (int " + v + " = " + text(l.from) + "; " + v + (l.step > 0 ? " < " : " >= ") + text(l.to) +
+           "; " + v + " += " + number(l.step) + ")");
+    block(l.body);
+    u.close();
+  }
+
+  void print(const When& w) {
+    u.open("if (" + text(w.at_least_0) + " >= 0)");
+    block(w.then);
+    u.close();
+  }
+
+  void print(const Teams& t) {
+    u.line("#pragma unroll 1");
+    u.open("for (int " + name(p_.team) + " = 0; " + name(p_.team) + " < " + number(p_.fields.math) + "; ++" +
+           name(p_.team) + ")");
+    block(t.body);
+    u.close();
+  }
+
+  void print(const Works& w);
+  void counters(bool producer);
+  void fragments();
+
+  const Program& p_;
+  const std::string name_;
+  const COptions options_;
+  Unit u;
+  std::set<std::string> known_;
+  std::string instructions_;
+};
+
+void Printer::print(const Issue& x) {
+  const MatrixInstruction m{x.n, x.a_tile >= 0, x.a.k_major, x.b.k_major, x.format};
+  if (known_.insert(emit::name(m)).second)
+    instructions_ +=
+        "#ifndef " + emit::name(m) + "_\n#define " + emit::name(m) + "_\n" + emit::text(m) + "#endif\n";
+  u.open("");
+  if (x.a_tile < 0) u.line("const uint32_t a = " + low(x.a) + ";");
+  u.line("const uint32_t b = " + low(x.b) + ";");
+  u.line("tang_mma_fence();");
+  for (size_t s = 0; s < x.b.steps.size(); ++s) {
+    const std::string a = x.a_tile >= 0 ? "&m" + number(x.a_tile) + "[" + number(int64_t(4 * s)) + "]"
+                                        : "tang_window(a + " + number(x.a.steps[s]) + ")";
+    u.line(emit::name(m) + "<" + (x.fresh && !s ? "0" : "1") + ">(m" + number(x.dst) + ", " + a +
+           ", tang_window(b + " + number(x.b.steps[s]) + "));");
+  }
+  u.line("tang_mma_commit();");
+  u.close();
+}
+
+// Each warp stages its own 16 rows and stores them: no other warp is waited for. Two boxes take turns in a
+// team's staging.
+void Printer::print(const Flush& x) {
+  const auto& dst = x.what.dst[0];
+  const bool halves = expr::row(u.memory(dst.memory).format).bits == 16;
+  const int64_t width = halves ? 64 : 32,
+                boxes = (x.columns + width - 1) / width; // columns of a box: 128 bytes
+  const bool own = x.ring < 0;
+  u.open("");
+  const std::string values = print_values(u, x);
+  u.line("const uint32_t stage = " +
+         (own ? "base + " + number(p_.staging) + " + " + name(p_.team) + " * " + number(2 * box_bytes)
+              : place(x.ring, 0)) +
+         " + warp * " + number(warp_bytes) + ";");
+  for (int64_t b = 0; b < boxes; ++b) {
+    const std::string to = "stage + " + number((own ? b % 2 : b) * box_bytes);
+    if (own)
+      u.line("if (lane == 0) tang_bulk_read<" + std::string(b == 0 && boxes % 2 ? "0" : "1") + ">();"),
+          u.line("__syncwarp();");
+    for (int64_t q = 0; q < 4; ++q)
+      halves ? stage_halves(values, to, b, q, x.columns) : stage_words(values, to, b, q, x.columns);
+    u.line("tang_fence_async();");
+    u.line("__syncwarp();");
+    std::vector<kernel::Affine> at;
+    for (auto& c : dst.index) {
+      kernel::Affine a = c.affine;
+      if (const int64_t k = coefficient(a, x.column))
+        a = a - kernel::variable(x.column, k) + kernel::constant(b * width);
+      at.push_back(a);
+    }
+    u.open("if (lane == 0)");
+    u.line("const int " + name(x.row) + " = " + name(p_.team) + " * 64 + warp * 16;");
+    u.line("tang_bulk_store(&map" + number(x.map) + ", " + to + reversed(at) + ");");
+    u.close();
+  }
+  u.close();
+}
+
+// 16 columns of 16 bits, 8 columns of 32: rows of 128 bytes whose 16-byte chunks are swizzled by the row.
+void Printer::stage_halves(const std::string& values, const std::string& to, int64_t box, int64_t q,
+                           int64_t columns) {
+  std::string args;
+  if (box * 16 + q * 4 >= columns / 4) return;
+  for (int64_t i = 0; i < 4; ++i) {
+    const int64_t e = box * 16 + q * 4 + i;
+    args += ", " + (e < columns / 4 ? values + "[" + number(e) + "]" : std::string("0u"));
+  }
+  u.line("tang_store_matrix(" + to + " + st_row + ((" + number(2 * q) + " + (lane >> 4)) ^ (lane & 7)) * 16" +
+         args + ");");
+}
+
+void Printer::stage_words(const std::string& values, const std::string& to, int64_t box, int64_t q,
+                          int64_t columns) {
+  for (int64_t r = 0; r < 2; ++r)
+    if (const int64_t e = (box * 4 + q) * 4 + 2 * r; e < columns / 2)
+      u.line("tang_store_pair(" + to + " + ((lane >> 2) + " + number(8 * r) + ") * 128 + ((" + number(2 * q) +
+             " + (pair >> 2)) ^ (lane >> 2)) * 16 + (pair & 3) * 4, " + values + "[" + number(e) + "], " +
+             values + "[" + number(e + 1) + "]);");
+}
+
+// Parts lie as the lanes hold them: four values of a lane after each other, so that all accesses are 16 bytes
+// wide.
+void Printer::print(const Join& j) {
+  const std::string team = name(p_.team), m = "m" + number(j.dst), math = number(p_.fields.math),
+                    split = number(p_.fields.split);
+  const int64_t each = p_.part_values / 128 / 4; // 16-byte words of a lane
+  const std::string at = number(open_barrier + p_.fields.math) + " + " + team + ", 128";
+  u.open("");
+  u.line("float4* const all = (float4*)parts + ((int64_t)" + text(j.tile) + " * " + split + " * " + math +
+         " + " + team + ") * " + number(each * 128) + " + (threadIdx.x & 127);");
+  u.line("const int stride = " + number(each * 128) + " * " + math + ";");
+  u.line("#pragma unroll");
+  u.line("for (int i = 0; i < " + number(each) + "; ++i) all[" + name(p_.part) +
+         " * stride + i * 128] = make_float4(" + m + "[4 * i], " + m + "[4 * i + 1], " + m + "[4 * i + 2], " +
+         m + "[4 * i + 3]);");
+  u.line("__threadfence();");
+  u.line("tang_team_sync(" + at + ");");
+  u.line("const uint32_t word = base + " + number(p_.words) + " + " +
+         number(int64_t(8 * (p_.kernel.grid.size() + 1))) + " + 4 * " + team + ";");
+  u.open("if ((threadIdx.x & 127) == 0)");
+  u.line("int* const arrived = queue + 2 + " + text(j.tile) + " * " + math + " + " + team + ";");
+  u.line("const int last = atomicAdd(arrived, 1) == " + number(p_.fields.split - 1) + ";");
+  u.line("if (last) *arrived = 0;");
+  u.line("tang_put_word(word, last);");
+  u.close();
+  u.line("tang_team_sync(" + at + ");");
+  u.open("if (tang_get_word(word))");
+  u.line("__threadfence();");
+  u.line("#pragma unroll");
+  u.line("for (int i = 0; i < " + number(2 * each * 2) + "; ++i) " + m + "[i] = 0;");
+  u.line("#pragma unroll 1");
+  u.open("for (int p = 0; p < " + split + "; ++p)");
+  u.line("#pragma unroll");
+  u.open("for (int i = 0; i < " + number(each) + "; ++i)");
+  u.line("const float4 v = __ldcg(all + p * stride + i * 128);");
+  u.line(m + "[4 * i] += v.x, " + m + "[4 * i + 1] += v.y, " + m + "[4 * i + 2] += v.z, " + m +
+         "[4 * i + 3] += v.w;");
+  u.close();
+  u.close();
+  block(j.then);
+  u.close();
+  u.close();
+}
+
+void Printer::print(const Let& l) {
+  using L = kernel::Let;
+  const L& x = l.what;
+  std::string e = x.kind == L::load ? "" : text(x.operands[0]);
+  if (x.kind == L::load) {
+    std::string at = "0", inside;
+    for (size_t d = 0; d < x.ref.index.size(); ++d) {
+      const std::string c = text(x.ref.index[d].affine);
+      at += " + (int64_t)" + c + " * " + number(u.memory(x.ref.memory).strides[d]);
+      inside +=
+          (d ? " && " : "") + ("(uint32_t)(" + c + ") < " + number(u.memory(x.ref.memory).shape[d]) + "u");
+    }
+    e = "(int)" + load_element(u, u.memory(x.ref.memory).format, "m" + number(x.ref.memory) + "[" + at + "]");
+    if (x.ref.checked) e = "(" + inside + " ? " + e + " : 0)";
+  }
+  if (x.kind == L::floor_div) e = "tang_floor_div32(" + e + ", " + number(x.divisor) + ")";
+  for (size_t i = 1; i < x.operands.size(); ++i)
+    e = (x.kind == L::min ? "min(" : "max(") + e + ", " + text(x.operands[i]) + ")";
+  u.line("const int " + name(x.var) + " = " + e + ";");
+}
+
+void Printer::counters(bool producer) {
+  for (size_t r = 0; r < p_.rings.size(); ++r) {
+    (void)producer;
+    u.line(power(int(r)) ? "uint32_t " + id(int(r)) + "_n = 0;"
+                         : "int " + id(int(r)) + "_s = 0; uint32_t " + id(int(r)) + "_p = 0;");
+  }
+}
+
+void Printer::fragments() {
+  for (size_t m = 0; m < p_.kernel.memories.size(); ++m)
+    if (p_.kernel.memories[m].home == kernel::Home::fragment) u.line(declare_fragment(u, int(m)));
+}
+
+// Work goes round the workgroups, or is drawn from a counter by the producer, which tells the others through
+// a ring.
+void Printer::print(const Works& w) {
+  const std::string v = name(w.w), total = number(p_.work);
+  if (w.ring < 0) {
+    u.open("for (int " + v + " = (int)blockIdx.x; " + v + " < " + total + "; " + v + " += (int)gridDim.x)");
+    block(w.decode);
+    if (!w.producer) fragments();
+    block(w.body);
+    u.close();
+    return;
+  }
+  const int64_t values = int64_t(p_.kernel.grid.size() + 1); // whether there is more work, and where
+  const std::string words = "const uint32_t words = base + " + number(p_.words) + " + " + slot(w.ring) +
+                            " * " + number(4 * values) + ";";
+  if (w.producer) {
+    u.open("for (int " + v + " = (int)blockIdx.x, next; ; " + v + " = next)");
+    print(Await{w.ring, false});
+    block(w.decode);
+    u.line(words);
+    u.line("tang_put_word(words, " + v + " < " + total + ");");
+    for (size_t g = 0; g < p_.kernel.grid.size(); ++g)
+      u.line("tang_put_word(words + " + number(int64_t(4 * (g + 1))) + ", " + name(p_.kernel.grid[g].var) +
+             ");");
+    u.line("tang_bar_arrive(" + barrier(w.ring, true) + ");");
+    print(Advance{w.ring});
+    u.line("if (" + v + " >= " + total + ") break;");
+    u.line("next = atomicAdd(queue, 1) + (int)gridDim.x;");
+    block(w.body);
+    u.close();
+    // The last workgroup to finish winds the counter back for the next launch.
+    u.line("__threadfence();");
+    u.line("if (atomicAdd(queue + 1, 1) == (int)gridDim.x - 1) { queue[0] = 0; queue[1] = 0; }");
+    return;
+  }
+  u.open("for (;;)");
+  print(Await{w.ring, true});
+  u.line(words);
+  u.line("const int some = tang_get_word(words);");
+  for (size_t g = 0; g < p_.kernel.grid.size(); ++g)
+    u.line("const int " + name(p_.kernel.grid[g].var) + " = tang_get_word(words + " +
+           number(int64_t(4 * (g + 1))) + ");");
+  u.line("__syncwarp();");
+  print(Release{w.ring, 0});
+  print(Advance{w.ring});
+  u.line("if (!some) break;");
+  fragments();
+  block(w.body);
+  u.close();
+}
+
+std::string Printer::run() {
+  const auto& f = p_.fields;
+  u.indent = 1;
+  u.line("extern __shared__ uint8_t raw[];");
+  u.line("const uint32_t base = (tang_shared(raw) + 1023) & ~1023u, bars = base + " + number(p_.barriers) +
+         ";");
+  u.line("const int role = __shfl_sync(0xffffffffu, (int)threadIdx.x / 128, 0), lane = threadIdx.x & 31, "
+         "warp = (threadIdx.x / 32) & 3;");
+  u.open("if (threadIdx.x == 0)");
+  for (auto& r : p_.rings) {
+    const int copies = r.depth * (r.own ? f.math : 1);
+    u.line("for (int i = 0; i < " + number(copies) + "; ++i) { tang_bar_init(bars + 8 * (" + number(r.full) +
+           " + i), 1); tang_bar_init(bars + 8 * (" + number(r.empty) + " + i), " + number(r.releases) +
+           "); }");
+  }
+  u.line("asm volatile(\"fence.mbarrier_init.release.cluster;\" ::: \"memory\");");
+  for (size_t m = 0; m < p_.maps.size(); ++m) u.line("tang_prefetch_map(&map" + number(int64_t(m)) + ");");
+  u.close();
+  u.line("__syncthreads();");
+  u.open("if (role == 0)");
+  u.line("asm volatile(\"setmaxnreg.dec.sync.aligned.u32 " + number(f.producer_registers) + ";\");");
+  u.open("if (threadIdx.x == 0)");
+  counters(true);
+  block(p_.producer);
+  u.close();
+  u.line("__syncwarp();");
+  u.close();
+  u.open("else");
+  u.line("asm volatile(\"setmaxnreg.inc.sync.aligned.u32 " + number(f.math_registers) + ";\");");
+  u.line("const int " + name(p_.team) + " = role - 1, own = " + name(p_.team) +
+         " * 64 + warp * 16 + (lane >> 2), pair = (lane & 3) * 2;");
+  u.line("const uint32_t st_row = ((lane & 7) + (lane & 8)) * 128;");
+  u.line("(void)own, (void)pair, (void)st_row;");
+  counters(false);
+  block(p_.math);
+  u.close();
+  std::string params;
+  for (size_t m = 0; m < p_.maps.size(); ++m)
+    params += "const __grid_constant__ TangMap map" + number(int64_t(m)) + ", ";
+  for (int m : p_.plain) {
+    const Memory& x = p_.kernel.memories[size_t(m)];
+    params += std::string(x.access == kernel::Access::read ? "const " : "") + element_type(x.format) +
+              "* const m" + number(m) + ", ";
+  }
+  return "#ifndef TANG_ROLES\n#define TANG_ROLES\n" + std::string(cuda_roles_prelude()) +
+         "TANG int tang_floor_div32(int a, int b) { return a / b - (a % b != 0 && a < 0); }\n#endif\n" +
+         instructions_ + "extern \"C\" __global__ void __launch_bounds__(" + number(f.threads()) + ", 1) " +
+         name_ + "(" + params + "int* const queue" + (p_.tiles ? ", float* const parts" : "") + ") {\n" +
+         u.out + "}\n";
+}
+} // namespace roles_text
+
+std::string cuda_roles(const kernel::role::Program& p, const std::string& name) {
+  return roles_text::Printer(p, name).run();
+}
+
+} // namespace tang::emit

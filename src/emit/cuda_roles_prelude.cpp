@@ -1,0 +1,142 @@
+#include "tang/emit/cuda_roles_prelude.hpp"
+
+namespace tang::emit {
+
+namespace {
+// Barriers count bytes and arrivals; a copy's writes are seen by whoever waited for its barrier. A remote
+// arrive is not used: clusters of one.
+const char* const roles_head = R"(struct __align__(64) TangMap { uint64_t words[16]; };
+TANG uint32_t tang_shared(const void* p) { return (uint32_t)__cvta_generic_to_shared(p); }
+TANG void tang_bar_init(uint32_t b, int n) { asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" :: "r"(b), "r"(n)); }
+TANG void tang_bar_expect(uint32_t b, uint32_t bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" :: "r"(b), "r"(bytes) : "memory");
+}
+TANG void tang_bar_arrive(uint32_t b) { asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" :: "r"(b) : "memory"); }
+TANG void tang_bar_wait(uint32_t b, uint32_t parity) {
+  asm volatile("{\n.reg .pred p;\nAGAIN:\nmbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1;\n"
+               "@p bra DONE;\nbra AGAIN;\nDONE:\n}" :: "r"(b), "r"(parity) : "memory");
+}
+TANG void tang_bulk_load(uint32_t to, const TangMap* m, uint32_t b, int c0, int c1) {
+  asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4}], [%2];"
+               :: "r"(to), "l"(m), "r"(b), "r"(c0), "r"(c1) : "memory");
+}
+TANG void tang_bulk_load(uint32_t to, const TangMap* m, uint32_t b, int c0, int c1, int c2) {
+  asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5}], [%2];"
+               :: "r"(to), "l"(m), "r"(b), "r"(c0), "r"(c1), "r"(c2) : "memory");
+}
+TANG void tang_bulk_load(uint32_t to, const TangMap* m, uint32_t b, int c0, int c1, int c2, int c3) {
+  asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5, %6}], [%2];"
+               :: "r"(to), "l"(m), "r"(b), "r"(c0), "r"(c1), "r"(c2), "r"(c3) : "memory");
+}
+TANG void tang_bulk_load(uint32_t to, const TangMap* m, uint32_t b, int c0, int c1, int c2, int c3, int c4) {
+  asm volatile("cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5, %6, %7}], [%2];"
+               :: "r"(to), "l"(m), "r"(b), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "r"(c4) : "memory");
+}
+TANG void tang_bulk_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
+TANG void tang_bulk_store(const TangMap* m, uint32_t from, int c0, int c1) {
+  asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%2, %3}], [%1];" :: "l"(m), "r"(from), "r"(c0), "r"(c1) : "memory");
+  tang_bulk_commit();
+}
+TANG void tang_bulk_store(const TangMap* m, uint32_t from, int c0, int c1, int c2) {
+  asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%0, {%2, %3, %4}], [%1];"
+               :: "l"(m), "r"(from), "r"(c0), "r"(c1), "r"(c2) : "memory");
+  tang_bulk_commit();
+}
+TANG void tang_bulk_store(const TangMap* m, uint32_t from, int c0, int c1, int c2, int c3) {
+  asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.bulk_group [%0, {%2, %3, %4, %5}], [%1];"
+               :: "l"(m), "r"(from), "r"(c0), "r"(c1), "r"(c2), "r"(c3) : "memory");
+  tang_bulk_commit();
+}
+TANG void tang_bulk_store(const TangMap* m, uint32_t from, int c0, int c1, int c2, int c3, int c4) {
+  asm volatile("cp.async.bulk.tensor.5d.global.shared::cta.bulk_group [%0, {%2, %3, %4, %5, %6}], [%1];"
+               :: "l"(m), "r"(from), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "r"(c4) : "memory");
+  tang_bulk_commit();
+}
+template <int N> TANG void tang_bulk_read() { asm volatile("cp.async.bulk.wait_group.read %0;" :: "n"(N) : "memory"); }
+TANG void tang_bulk_done() { asm volatile("cp.async.bulk.wait_group 0;" ::: "memory"); }
+TANG void tang_fence_async() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+TANG void tang_prefetch_map(const TangMap* m) { asm volatile("prefetch.tensormap [%0];" :: "l"(m) : "memory"); }
+TANG void tang_team_sync(int id, int n) { asm volatile("bar.sync %0, %1;" :: "r"(id), "r"(n) : "memory"); }
+TANG void tang_team_arrive(int id, int n) { asm volatile("bar.arrive %0, %1;" :: "r"(id), "r"(n) : "memory"); }
+TANG void tang_mma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+TANG void tang_mma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+template <int N> TANG void tang_mma_wait() { asm volatile("wgmma.wait_group.sync.aligned %0;" :: "n"(N) : "memory"); }
+template <int N> TANG void tang_pin(float (&x)[N]) {
+#pragma unroll
+  for (int i = 0; i < N; ++i) asm volatile("" : "+f"(x[i]) :: "memory");
+}
+template <int N> TANG void tang_pin(uint32_t (&x)[N]) {
+#pragma unroll
+  for (int i = 0; i < N; ++i) asm volatile("" : "+r"(x[i]) :: "memory");
+}
+// Matrix descriptor: start and leading offset in 16 bytes in the low word; stride offset 1024 bytes and the 128-byte swizzle
+// in the high one.
+TANG uint64_t tang_window(uint32_t low) { return (uint64_t)0x40000040u << 32 | low; }
+TANG uint32_t tang_pack_bf16(float a, float b) {
+  uint32_t r;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(b), "f"(a));
+  return r;
+}
+TANG uint32_t tang_pack_f16(float a, float b) {
+  uint32_t r;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(b), "f"(a));
+  return r;
+}
+TANG void tang_store_matrix(uint32_t to, uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" :: "r"(to), "r"(a), "r"(b), "r"(c), "r"(d) : "memory");
+}
+TANG void tang_put_word(uint32_t to, int v) { asm volatile("st.shared.s32 [%0], %1;" :: "r"(to), "r"(v) : "memory"); }
+TANG int tang_get_word(uint32_t from) {
+  int v;
+  asm volatile("ld.shared.s32 %0, [%1];" : "=r"(v) : "r"(from) : "memory");
+  return v;
+}
+// A value that the compiler takes for new here: what is made of it stays here.
+TANG float tang_fresh(float x) { asm volatile("" : "+f"(x)); return x; }
+TANG void tang_store_pair(uint32_t to, float a, float b) {
+  asm volatile("st.shared.v2.f32 [%0], {%1, %2};" :: "r"(to), "f"(a), "f"(b) : "memory");
+}
+TANG float tang_fast_exp2(float x) { float y; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
+TANG float tang_fast_recip(float x) { float y; asm("rcp.approx.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
+TANG float tang_nan_max(float a, float b) { float y; asm("max.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b)); return y; }
+TANG float tang_nan_min(float a, float b) { float y; asm("min.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b)); return y; }
+)";
+
+std::string list(int from, int n) {
+  std::string out;
+  for (int i = 0; i < n; ++i) out += (i ? ", %" : "%") + std::to_string(from + i);
+  return out;
+}
+} // namespace
+
+const char* cuda_roles_prelude() { return roles_head; }
+
+std::string name(const MatrixInstruction& m) {
+  return "tang_mma_" + std::string(expr::row(m.format).name) + "_" + std::to_string(m.n) +
+         (m.a_in_registers ? "_r"
+          : m.a_k_major    ? "_k"
+                           : "_m") +
+         (m.b_k_major ? "k" : "n");
+}
+
+// Add = 0 overwrites d.
+std::string text(const MatrixInstruction& m) {
+  const int d = m.n / 2, b = d + (m.a_in_registers ? 4 : 1), bits = expr::row(m.format).bits;
+  const std::string f = expr::row(m.format).name, type = bits == 32 ? "tf32" : f;
+  std::string majors = bits == 16 ? (m.a_in_registers ? "" : m.a_k_major ? ", 0" : ", 1") : "";
+  if (bits == 16) majors += m.b_k_major ? ", 0" : ", 1";
+  std::string outs;
+  for (int i = 0; i < d; ++i) outs += (i ? ", \"+f\"(d[" : "\"+f\"(d[") + std::to_string(i) + "])";
+  const std::string a = m.a_in_registers ? "{" + list(d, 4) + "}" : "%" + std::to_string(d);
+  const std::string ins =
+      m.a_in_registers ? "\"r\"(a[0]), \"r\"(a[1]), \"r\"(a[2]), \"r\"(a[3])" : "\"l\"(a)";
+  return "template <int Add> TANG void " + name(m) + "(float (&d)[" + std::to_string(d) + "], " +
+         (m.a_in_registers ? "const uint32_t* a" : "uint64_t a") +
+         ", uint64_t b) {\n  asm volatile(\"{\\n.reg .pred p;\\nsetp.ne.b32 p, %" + std::to_string(b + 1) +
+         ", 0;\\n\"\n    \"wgmma.mma_async.sync.aligned.m64n" + std::to_string(m.n) + "k" +
+         std::to_string(256 / bits) + ".f32." + type + "." + type + " {" + list(0, d) + "}, " + a + ", %" +
+         std::to_string(b) + ", p, 1, 1" + majors + ";\\n}\"\n    : " + outs + " : " + ins +
+         ", \"l\"(b), \"n\"(Add));\n}\n";
+}
+
+} // namespace tang::emit

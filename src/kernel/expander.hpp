@@ -1,0 +1,105 @@
+// The parts of expand_roles: places of rings and maps, the roles' statements, statements by rows, the order
+// of work.
+#pragma once
+#include <functional>
+#include <set>
+
+#include "tang/base/match.hpp"
+#include "tang/base/number.hpp"
+#include "tang/kernel/fragment.hpp"
+#include "tang/kernel/roles_parts.hpp"
+#include "tang/kernel/row_terms.hpp"
+
+namespace tang::kernel::role {
+
+inline constexpr int64_t atom = 64;            // rows of a warpgroup's matrix instruction
+inline constexpr int64_t line = 128;           // bytes of a row of a box: the span of the swizzle
+inline constexpr int64_t box_alignment = 1024; // of the swizzle's pattern
+inline constexpr int64_t warp_rows = 16;
+
+template <class T> void put(Block& b, T x) { b.push_back({std::move(x)}); }
+
+class Expander {
+public:
+  Expander(const Kernel& k, const target::Roles& f, int64_t limit) : k_(k), f_(f), limit_(limit) {}
+
+  Result<Program> run();
+
+private:
+  using What = std::vector<const kernel::Stmt*>;
+
+  // Places: rings, barriers, maps.
+  std::optional<std::string> place();
+
+  int64_t box_columns(const StagedTile& t) const {
+    return line * 8 / expr::row(k_.memories[size_t(t.memory)].format).bits;
+  }
+
+  int64_t boxes(const StagedTile& t) const { return ceil_div(t.columns, box_columns(t)); }
+
+  int64_t slot_rows(int tile) const {
+    return rings_of_[size_t(tile)] >= 0 && p_.rings[size_t(rings_of_[size_t(tile)])].own
+               ? atom
+               : parts_.tiles[size_t(tile)].rows;
+  }
+
+  int64_t bytes(int tile) const {
+    return ceil_div(slot_rows(tile) * boxes(parts_.tiles[size_t(tile)]) * line, box_alignment) *
+           box_alignment;
+  }
+
+  int map_for(int memory, std::vector<int64_t> box);
+  std::string roles_refuse() const;
+  std::string split();
+  std::string fields_refuse() const;
+
+  // Statements.
+  void fill(int ring, const Affine& at, Block& to);
+  void fill_hoisted(Block& to);
+  void advance_hoisted(Block& to);
+  void release_hoisted(Block& to);
+  Window window(int tile, bool is_a, bool k_major);
+  void issue(size_t c, Block& to);
+  void finish_first(size_t n, std::vector<size_t>& flying, Block& to);
+  void walk(const What& what, std::vector<size_t>& flying, Block& to);
+  What stage(bool partial, bool touching_last, bool others) const;
+  void store(const Apply& a, Block& to);
+  void ending(std::vector<size_t>& flying, Block& to);
+  void loops(int peeled, Block& to, const std::function<void(bool partial, Block&)>& body);
+  void decode(Works& w);
+
+  Affine first() const { return segments_.front().begin; }
+
+  Affine last() const { return segments_.back().end; }
+
+  int64_t step() const { return parts_.pipe->step; }
+
+  void producer_body(Block& to);
+  void math_body(Block& to);
+  void skewed(Block& to);
+  void in_order(Block& to);
+  int contract_of(const kernel::Stmt* s) const;
+  bool is_late(const Fold& f) const;
+  Varies varies(const Body& b, Var column) const;
+  Rows by_row(const kernel::Stmt& s) const;
+
+  Var fresh(const std::string& stem) { return p_.kernel.fresh(stem); }
+
+  const Kernel& k_;
+  const target::Roles& f_;
+  const int64_t limit_;
+  TensorParts parts_;
+  Program p_;
+  std::vector<int> rings_of_;      // of each tile
+  std::vector<int64_t> offset_;    // of each tile in its slot
+  std::vector<int> contract_ring_; // -1: all operands are hoisted
+  std::vector<std::vector<int>> ring_tiles_;
+  std::vector<int> late_;   // memories that lanes hold in parts
+  std::vector<int> map_of_; // of each tile
+  int work_ring_ = -1;
+  std::vector<Segment> segments_; // of the loop, or of this part of it
+  Var tile_ = -1;                 // the block of work without its part
+  Block part_;                    // integers that they name
+};
+
+} // namespace tang::kernel::role

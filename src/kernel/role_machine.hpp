@@ -1,0 +1,162 @@
+// The roles of one workgroup at work: program counters, barriers, slots, copies and contractions on their
+// way.
+#pragma once
+#include <map>
+#include <random>
+#include <set>
+
+#include "tang/base/number.hpp"
+#include "tang/kernel/role_points.hpp"
+#include "tang/kernel/simulate_roles.hpp"
+
+namespace tang::kernel::role {
+
+inline constexpr int64_t rows_of_team = 64, row_bytes = 128;
+
+// Arrivals and bytes of one phase; `phase` counts the completed ones.
+struct Barrier {
+  int count = 1, arrived = 0;
+  int64_t bytes = 0;
+  int64_t phase = 0;
+};
+
+struct Slot {
+  int64_t version = 0;        // of its contents; fills begin a new one
+  int pending = 0;            // copies on their way
+  std::vector<double> values; // by 128-byte rows of boxes, as loaded
+};
+
+struct Copy {
+  int ring, index, map;
+  int64_t at;
+  std::vector<int64_t> from;
+};
+
+struct Flight { // an issued contraction
+  const Issue* what;
+  std::vector<std::pair<Slot*, int64_t>> slots; // and their versions at issue
+  int a_index = 0, b_index = 0;
+};
+
+struct Store { // a flush on its way out of a slot
+  Slot* slot;
+  int64_t version;
+};
+
+struct Frame {
+  const Block* block;
+  size_t at = 0;
+  const Loop* loop = nullptr;
+  const Works* works = nullptr;
+  bool teams = false;
+  int state = 0; // of works
+  int64_t next = 0;
+};
+
+struct Agent {
+  bool producer = false;
+  int team = 0;
+  std::vector<int64_t> vars, advanced; // by variable; by ring
+  std::vector<Frame> stack;
+  std::vector<Flight> flying;
+  std::vector<Store> stores;
+  std::map<int, std::vector<double>> fragments; // [64, columns]
+  std::set<int> partial;
+};
+
+class RoleMachine {
+public:
+  RoleMachine(const Program& p, std::vector<Buffer>& globals, const RoleOptions& o)
+      : p_(p), globals_(globals), o_(o), random_(o.seed) {}
+
+  std::optional<RoleFault> run() {
+    for (int wg = 0; wg < o_.workgroups && !fault_; ++wg) workgroup(o_.reverse ? o_.workgroups - 1 - wg : wg);
+    return fault_;
+  }
+
+private:
+  enum Step { went, waits, over };
+
+  void tell(RoleFault::Kind k, const std::string& text) {
+    if (!fault_) fault_ = RoleFault{k, text};
+  }
+
+  int copies_of(int ring) const {
+    return p_.rings[size_t(ring)].depth * (p_.rings[size_t(ring)].own ? p_.fields.math : 1);
+  }
+
+  int index(const Agent& a, int ring, int64_t back = 0) const {
+    const Ring& r = p_.rings[size_t(ring)];
+    const int s = int(floor_mod(a.advanced[size_t(ring)] - back, r.depth));
+    return r.own ? s * p_.fields.math + int(a.vars[size_t(p_.team)]) : s;
+  }
+
+  Barrier& barrier(const Agent& a, int ring, bool full, int64_t back = 0) {
+    const Ring& r = p_.rings[size_t(ring)];
+    return barriers_[size_t((full ? r.full : r.empty) + index(a, ring, back))];
+  }
+
+  // Waits of phase `lap` of the slot: its parity is all that the machine compares.
+  bool passes(const Agent& a, int ring, bool full) {
+    const int64_t lap = a.advanced[size_t(ring)] / p_.rings[size_t(ring)].depth,
+                  parity = (lap & 1) ^ (full ? 0 : 1);
+    return (barrier(a, ring, full).phase & 1) != parity;
+  }
+
+  void arrive(Barrier& b, int n, int64_t bytes) {
+    b.arrived += n, b.bytes += bytes;
+    if (b.arrived > b.count || b.bytes < 0)
+      tell(RoleFault::uncounted,
+           "a barrier of " + std::to_string(b.count) + " arrivals has " + std::to_string(b.arrived));
+    if (b.arrived == b.count && b.bytes == 0) b.arrived = 0, ++b.phase;
+  }
+
+  int64_t value(const Agent& a, const Affine& x) const {
+    int64_t v = x.c;
+    for (auto& [var, k] : x.terms) v += k * a.vars[size_t(var)];
+    return v;
+  }
+
+  void workgroup(int wg);
+  Step step(Agent& a);
+  Step works(Agent& a, Frame& f);
+  void leave(Agent& a);
+
+  void enter(Agent& a, const Block& b) { a.stack.push_back({&b}); }
+
+  bool land(); // the oldest copy, or one at random
+  void landed(const Copy& c);
+  void let(Agent& a, const kernel::Let& l);
+  void issue(Agent& a, const Issue& x);
+  void finish(Agent& a, const Finish& x);
+  double operand(const Agent& a, const Window& w, int slot, int64_t bytes, int64_t row, int64_t k) const;
+  void rows(Agent& a, const Rows& x);
+  void flush(Agent& a, const Flush& x);
+  bool join(Agent& a, const Join& x);
+  bool touches_flying(const Agent& a, const Touched& t) const;
+
+  RowPoints points(Agent& a) {
+    return RowPoints{
+        p_.kernel, globals_, a.fragments, a.vars, a.team * rows_of_team, [this](const std::string& s) {
+          tell(RoleFault::outside, s);
+        }};
+  }
+
+  const Program& p_;
+  std::vector<Buffer>& globals_;
+  const RoleOptions& o_;
+  std::mt19937_64 random_;
+  std::vector<Barrier> barriers_;
+  std::vector<std::vector<Slot>> slots_;
+  std::vector<std::vector<int64_t>> words_; // of the work ring's slots
+  std::vector<int> turns_;                  // gifts that wait for each team
+  std::vector<Copy> copies_;
+  std::vector<Agent> agents_;
+  int64_t counter_ = 0;
+  std::map<std::pair<int64_t, int>, std::map<int64_t, std::vector<double>>>
+      parts_; // of (tile, team), by part
+  int wg_ = 0;
+  std::optional<RoleFault> fault_;
+};
+
+} // namespace tang::kernel::role

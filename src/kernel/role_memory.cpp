@@ -1,0 +1,162 @@
+#include "tang/kernel/role_machine.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "tang/base/number.hpp"
+
+namespace tang::kernel::role {
+
+// A box of rows of 128 bytes; what lies outside its global is 0 and counts its bytes all the same.
+void RoleMachine::landed(const Copy& c) {
+  const Map& m = p_.maps[size_t(c.map)];
+  const Memory& g = p_.kernel.memories[size_t(m.memory)];
+  Slot& s = slots_[size_t(c.ring)][size_t(c.index)];
+  const int64_t width = m.box.back(), bytes = expr::row(g.format).bits / 8;
+  int64_t lines = 1;
+  for (size_t d = 0; d + 1 < m.box.size(); ++d) lines *= m.box[d];
+  for (int64_t r = 0; r < lines; ++r)
+    for (int64_t x = 0; x < width; ++x) {
+      int64_t left = r, at = (c.from.back() + x) * g.strides.back();
+      bool inside = c.from.back() + x >= 0 && c.from.back() + x < g.shape.back();
+      for (size_t d = m.box.size() - 1; d-- > 0;) {
+        const int64_t i = c.from[d] + left % m.box[d];
+        left /= m.box[d];
+        inside &= i >= 0 && i < g.shape[d];
+        at += i * g.strides[d];
+      }
+      s.values[size_t((c.at + r * row_bytes) / bytes + x)] =
+          inside ? globals_[size_t(m.memory)].r[size_t(at)] : 0;
+    }
+  --s.pending;
+  Barrier& b = barriers_[size_t(p_.rings[size_t(c.ring)].full + c.index)];
+  arrive(b, 0, -lines * row_bytes);
+}
+
+void RoleMachine::let(Agent& a, const kernel::Let& l) {
+  int64_t v = 0;
+  if (l.kind == kernel::Let::load) {
+    v = points(a).integer(l.ref);
+  } else {
+    v = value(a, l.operands[0]);
+    if (l.kind == kernel::Let::floor_div) v = floor_div(v, l.divisor);
+    for (size_t i = 1; i < l.operands.size(); ++i) {
+      const int64_t o = value(a, l.operands[i]);
+      v = l.kind == kernel::Let::min ? std::min(v, o) : std::max(v, o);
+    }
+  }
+  a.vars[size_t(l.var)] = v;
+}
+
+void RoleMachine::issue(Agent& a, const Issue& x) {
+  Flight f{&x, {}, 0, 0};
+  auto use = [&](const Window& w, int& at) {
+    at = index(a, w.ring);
+    Slot& s = slots_[size_t(w.ring)][size_t(at)];
+    if (s.pending || !s.version)
+      tell(RoleFault::early, "a contraction reads ring " + p_.rings[size_t(w.ring)].name);
+    f.slots.emplace_back(&s, s.version);
+  };
+  if (x.a_tile < 0) use(x.a, f.a_index);
+  use(x.b, f.b_index);
+  for (auto& other : a.flying)
+    if (x.a_tile == other.what->dst || (x.dst == other.what->a_tile && x.a_tile >= 0))
+      tell(RoleFault::unfinished, "a contraction reads what another works on");
+  a.flying.push_back(std::move(f));
+}
+
+double RoleMachine::operand(const Agent& a, const Window& w, int slot, int64_t bytes, int64_t row,
+                            int64_t k) const {
+  const Slot& s = slots_[size_t(w.ring)][size_t(slot)];
+  const int64_t terms = 32 / bytes, step = k / terms, in = k % terms, width = row_bytes / bytes;
+  int64_t byte = w.at + a.team * w.team + w.steps[size_t(step)] * 16;
+  if (w.k_major)
+    byte += row * row_bytes + in * bytes;
+  else
+    byte += row / width * (int64_t(w.lead) * 16) + row % width * bytes + in * row_bytes;
+  return s.values[size_t(byte / bytes)];
+}
+
+void RoleMachine::finish(Agent& a, const Finish& x) {
+  while (int(a.flying.size()) > x.left) {
+    const Flight f = a.flying.front();
+    a.flying.erase(a.flying.begin());
+    for (auto& [slot, version] : f.slots)
+      if (slot->version != version)
+        tell(RoleFault::overwritten, "a slot is filled again while a contraction reads it");
+    const Issue& i = *f.what;
+    auto& d = a.fragments[i.dst];
+    d.resize(size_t(rows_of_team * i.n), std::nan(""));
+    const int64_t bytes = expr::row(i.format).bits / 8, terms = int64_t(i.b.steps.size()) * 32 / bytes;
+    const std::vector<double>* left = i.a_tile >= 0 ? &a.fragments[i.a_tile] : nullptr;
+    for (int64_t m = 0; m < rows_of_team; ++m)
+      for (int64_t n = 0; n < i.n; ++n) {
+        double sum = i.fresh ? 0 : d[size_t(m * i.n + n)];
+        for (int64_t k = 0; k < terms; ++k)
+          sum += (left ? (*left)[size_t(m * terms + k)] : operand(a, i.a, f.a_index, bytes, m, k)) *
+                 operand(a, i.b, f.b_index, bytes, n, k);
+        d[size_t(m * i.n + n)] = sum;
+      }
+  }
+}
+
+bool RoleMachine::touches_flying(const Agent& a, const Touched& t) const {
+  auto has = [](const std::vector<int>& v, int m) { return std::find(v.begin(), v.end(), m) != v.end(); };
+  for (auto& f : a.flying)
+    if (has(t.reads, f.what->dst) || has(t.writes, f.what->dst) ||
+        (f.what->a_tile >= 0 && has(t.writes, f.what->a_tile)))
+      return true;
+  return false;
+}
+
+void RoleMachine::rows(Agent& a, const Rows& x) {
+  const Touched t = touched(x.what);
+  if (touches_flying(a, t))
+    tell(RoleFault::unfinished, "a statement touches a fragment that a contraction works on");
+  for (int m : t.reads)
+    if (a.partial.count(m) && !x.late) {
+      auto* apply = std::get_if<Apply>(&x.what.node);
+      if (!apply || apply->dst[0].memory != m) tell(RoleFault::unsettled, "a part of a fold is read");
+    }
+  points(a).run(x);
+  if (x.late) a.partial.insert(t.writes[0]);
+}
+
+void RoleMachine::flush(Agent& a, const Flush& x) {
+  Touched t = touched({x.what});
+  if (touches_flying(a, t)) tell(RoleFault::unfinished, "a result is stored while a contraction works on it");
+  for (int m : t.reads)
+    if (a.partial.count(m)) tell(RoleFault::unsettled, "a part of a fold is stored");
+  points(a).run({{x.what}, x.row, x.column, false, 1});
+  // Boxes are stored whole: what a tile has no columns for is junk that lands beside it.
+  const int64_t width = p_.maps[size_t(x.map)].box.back(), whole = ceil_div(x.columns, width) * width;
+  if (whole != x.columns) {
+    Apply beside = x.what;
+    beside.dst[0].checked = true;
+    beside.bounds = {{variable(x.column) - constant(x.columns), {}}};
+    for (auto& axis : beside.axes)
+      if (axis.var == x.column) axis.extent = whole;
+    beside.body.values = {p_.kernel.pool->literal(std::nan(""))};
+    points(a).run({{beside}, x.row, x.column, false, 1});
+  }
+  if (x.ring < 0) return;
+  Slot& s = slots_[size_t(x.ring)][size_t(index(a, x.ring))];
+  a.stores.push_back({&s, s.version});
+}
+
+// Whether this team is the last of its tile; then its fragment is the sum of the parts.
+bool RoleMachine::join(Agent& a, const Join& x) {
+  if (touches_flying(a, {{x.dst}, {}}))
+    tell(RoleFault::unfinished, "a part is stored while a contraction works on it");
+  auto& mine = parts_[{value(a, x.tile), a.team}];
+  mine[a.vars[size_t(p_.part)]] = a.fragments[x.dst];
+  if (int(mine.size()) < p_.fields.split) return false;
+  std::vector<double> sum(mine.begin()->second.size(), 0.0);
+  for (auto& [part, v] : mine)
+    for (size_t i = 0; i < v.size(); ++i) sum[i] += v[i];
+  a.fragments[x.dst] = sum;
+  mine.clear();
+  return true;
+}
+
+} // namespace tang::kernel::role

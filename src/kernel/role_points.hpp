@@ -1,0 +1,32 @@
+// The points of a statement over fragments, on the host: one team's 64 rows at a time.
+#pragma once
+#include <functional>
+#include <map>
+
+#include "tang/kernel/roles_parts.hpp"
+#include "tang/kernel/simulate.hpp"
+
+namespace tang::kernel::role {
+
+struct RowPoints {
+  const Kernel& kernel;
+  std::vector<Buffer>& globals;
+  std::map<int, std::vector<double>>& fragments; // of the team: [64, columns]
+  std::vector<int64_t>& vars;
+  int64_t first_row; // of the team, in its block
+  std::function<void(const std::string&)> outside;
+
+  void run(const Rows& x);
+  int64_t integer(const Ref& r); // an element of an integer memory
+
+private:
+  int64_t at(const Affine& a) const;
+  int64_t at(const Coordinate& c, const Body& b);
+  bool hold(const Bounds& all, const Body& b);
+  expr::Value element(const Ref& r, const Body* b);
+  double* place(const Ref& r, const Body& b);
+  expr::Value evaluate(const Body& b, Id id);
+  void write(const Ref& r, const Body& b, const expr::Value& v);
+};
+
+} // namespace tang::kernel::role

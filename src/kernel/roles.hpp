@@ -1,0 +1,199 @@
+// Role programs: a Pipeline on a chip with bulk copies, barriers that count bytes and matrix instructions of
+// whole warpgroups. All that a schedule decides is decided in expand_roles; a printer only spells statements.
+#pragma once
+#include "tang/kernel/kernel.hpp"
+#include "tang/target/roles.hpp"
+
+namespace tang::kernel {
+
+namespace role {
+
+// A window of a global: `box` elements along each of its dimensions; the innermost is one 128-byte row of a
+// slot.
+struct Map {
+  int memory = -1;
+  std::vector<int64_t> box;
+};
+
+// Slots that the producer fills and the math teams empty. Barrier of slot s: full + s, empty + s; of a ring
+// that each team owns: full + s * teams + team.
+struct Ring {
+  std::string name;
+  int depth = 1;
+  bool own = false;
+  int64_t at = 0, bytes = 0; // of slot 0 in shared memory; of one slot (of one team)
+  int full = 0, empty = 0;
+  int releases = 4; // arrivals that empty a slot: one a warp of each team that reads it
+};
+
+struct Stmt;
+using Block = std::vector<Stmt>;
+
+struct Await { // until the ring's next slot is full (its bytes arrived) or empty (every reader released it)
+  int ring;
+  bool full;
+};
+
+struct Arm { // the next slot's bytes are on their way
+  int ring;
+};
+
+struct Load { // one box into the next slot, `at` bytes into it; completes on its barrier
+  int ring, map;
+  int64_t at;
+  std::vector<Affine> from;
+};
+
+struct Advance {
+  int ring;
+};
+
+struct Release { // the window `back` advances ago may be overwritten
+  int ring, back;
+};
+
+// A matrix operand in shared memory: the ring's next slot, `at` bytes in, team * `team` bytes on; its k step
+// s starts steps[s] * 16 bytes further. Rows of k: its contiguous axis is k, else rows or columns in boxes
+// `lead` * 16 bytes apart.
+struct Window {
+  int ring = -1;
+  int64_t at = 0, team = 0, lead = 1;
+  bool k_major = true;
+  std::vector<int64_t> steps;
+};
+
+struct Issue { // asynchronous: dst (+)= a b for this team's 64 rows
+  int dst;
+  int a_tile; // a fragment; -1: window a
+  Window a, b;
+  int n;
+  Format format;
+  bool fresh; // the first step overwrites dst
+  Contract what;
+};
+
+struct Finish { // at most `left` issues stay in flight; these tiles may be read and written again
+  int left;
+  std::vector<int> tiles;
+};
+
+// What defines these tiles stays above, in the machine's code too.
+struct Hold {
+  std::vector<int> tiles;
+};
+
+struct Turn { // math teams take turns: `open` is the last team's gift before the first
+
+  enum Kind : uint8_t { open, take, give } kind;
+};
+
+struct Meet {}; // all lanes of this team
+
+// A tile statement of the kernel for this team's rows, its terms arranged by rows; `partial` bounds are
+// tested. The axes: `column` is -1 where there is one value a row. A late fold leaves each lane its own
+// partial result; a fold's result is multiplied by `factor` before it joins what it accumulates onto.
+struct Rows {
+  kernel::Stmt what;
+  Var row = -1, column = -1;
+  bool late = false;
+  double factor = 1;
+};
+
+struct Settle { // lanes that kept partials of a fold combine them
+  int memory;
+  Id combine;
+};
+
+struct Flush { // dst global = value, through shared memory: a ring's current slot or the team's staging
+  Apply what;
+  Var row = -1, column = -1;
+  int map = -1;
+  int ring = -1;
+  int64_t columns = 0;
+};
+
+struct Flushed { // this thread's flushes: their shared memory was read, or (all) they are complete
+  bool all;
+};
+
+// This team's part of a sum, kept beside the others' of its tile; the last team to arrive adds all of them,
+// in order, and goes on.
+struct Join {
+  int dst;
+  Affine tile;
+  Block then;
+};
+
+struct Let {
+  kernel::Let what;
+};
+
+struct Divide { // value = quotient * divisor + remainder, all >= 0
+  Var quotient, remainder;
+  Affine value, divisor;
+};
+
+struct Loop { // v = from, from + step, .. while it is on this side of `to` (exclusive going up, inclusive
+              // going down)
+  Var v;
+  Affine from, to;
+  int64_t step;
+  Block body;
+};
+
+struct When {
+  Affine at_least_0;
+  Block then;
+};
+
+struct Teams { // once for each math team
+  Block body;
+};
+
+// The blocks of work: `decode` turns the flat number `w` into the grid's variables. Dynamic: a counter deals
+// them, the producer passes the variables on through ring `ring`.
+struct Works {
+  bool producer;
+  int ring; // -1: taking turns
+  Var w;
+  Block decode, body;
+};
+
+struct Stmt {
+  std::variant<Await, Arm, Load, Advance, Release, Issue, Finish, Hold, Turn, Meet, Rows, Settle, Flush,
+               Flushed, Join, Let, Divide, Loop, When, Teams, Works>
+      node;
+};
+
+struct Program {
+  Kernel kernel; // its variables, memories and terms are what the statements name
+  target::Roles fields;
+  std::vector<Map> maps;  // arguments, in order; then the globals that no map covers
+  std::vector<int> plain; // those globals
+  std::vector<Ring> rings;
+  int64_t staging = 0, barriers = 0, words = 0, shared_bytes = 0; // places in shared memory
+  int barrier_count = 0;
+  int64_t work = 0;                   // blocks of it
+  Var part = -1;                      // of a split loop
+  int64_t tiles = 0, part_values = 0; // that join; of one part of one team
+  Var team = -1;                      // this math team's number
+  Block producer, math;
+};
+
+} // namespace role
+
+// What a tile of fragments is: rows and columns of it, by the memory's strides. A tile of one value a row has
+// one column.
+struct FragmentShape {
+  int row_dim = -1, column_dim = -1;
+  int64_t rows = 1, columns = 1;
+};
+
+FragmentShape fragment_shape(const Memory& m);
+
+// Refused, with the reason: operands that no bulk copy can address, shapes without a matrix instruction,
+// shared memory or registers that do not suffice. `shared_limit`: bytes a workgroup may have.
+Result<role::Program> expand_roles(const Kernel& k, const target::Roles& fields,
+                                   int64_t shared_limit = 232448);
+
+} // namespace tang::kernel

@@ -1,0 +1,173 @@
+#include "tang/kernel/roles_parts.hpp"
+
+#include <algorithm>
+
+namespace tang::kernel {
+
+namespace {
+const Apply* as_apply(const Stmt& s) { return std::get_if<Apply>(&s.node); }
+
+Home home(const Kernel& k, const Ref& r) { return k.memories[size_t(r.memory)].home; }
+
+// The dimension of `r` that moves one element a step with `v` alone, or -1.
+int dimension_of(const Ref& r, Var v) {
+  int found = -1;
+  for (size_t d = 0; d < r.index.size(); ++d)
+    if (int64_t c = coefficient(r.index[d].affine, v)) {
+      if (c != 1 || found >= 0) return -1;
+      found = int(d);
+    }
+  return found;
+}
+
+bool reads_one(const Kernel& k, const Apply& a) {
+  return a.dst.size() == 1 && a.body.values.size() == 1 && (*k.pool)[a.body.values[0]].op == expr::Op::arg;
+}
+
+Result<StagedTile> staged_tile(const Kernel& k, const Apply& a, bool hoisted) {
+  const Ref& dst = a.dst[0];
+  if (!reads_one(k, a) || a.axes.size() != 2) return Refusal{"an operand is computed while it is staged"};
+  const Ref& src = a.body.refs[size_t((*k.pool)[a.body.values[0]].whole)];
+  if (home(k, src) != Home::global) return Refusal{"an operand is staged from another tile"};
+  for (auto& f : a.fill)
+    if (f && f->r != 0) return Refusal{"an operand is padded with something other than 0"};
+  StagedTile t;
+  t.memory = dst.memory, t.source = src, t.hoisted = hoisted;
+  for (auto& x : a.axes) {
+    const int d = dimension_of(dst, x.var);
+    if (d == 0) t.row = x.var, t.rows = x.extent;
+    if (d == 1) t.column = x.var, t.columns = x.extent;
+  }
+  const Memory& g = k.memories[size_t(src.memory)];
+  const int bits = expr::row(g.format).bits, last = int(g.shape.size()) - 1;
+  if (t.row < 0 || t.column < 0) return Refusal{"a tile is not staged row by row"};
+  if (g.format != k.memories[size_t(dst.memory)].format)
+    return Refusal{"an operand changes its format while it is staged"};
+  for (auto& c : src.index)
+    if (!c.refs.empty()) return Refusal{"an operand is gathered"};
+  if (dimension_of(src, t.column) != last || g.strides[size_t(last)] != 1)
+    return Refusal{"the columns of an operand do not lie next to each other"};
+  if (const int d = dimension_of(src, t.row); d < 0 || d == last)
+    return Refusal{"the rows of an operand lie along no dimension"};
+  if (last > 4) return Refusal{"an operand has more than five dimensions"};
+  for (int d = 0; d < last; ++d)
+    if (g.strides[size_t(d)] * bits / 8 % 16)
+      return Refusal{"rows of an operand do not begin at multiples of 16 bytes"};
+  if (t.rows > 256) return Refusal{"a copied box has more than 256 rows"};
+  return t;
+}
+
+Result<ContractParts> contract_parts(const Kernel& k, const TensorParts& parts, const Contract& c) {
+  if (c.m.size() != 1 || c.n.size() != 1 || c.k.size() != 1)
+    return Refusal{"a contraction has several axes on a side"};
+  ContractParts out;
+  out.node = &c, out.m = c.m[0].var, out.n = c.n[0].var, out.k = c.k[0].var;
+  out.columns = c.n[0].extent, out.terms = c.k[0].extent;
+  if (home(k, c.dst) != Home::fragment) return Refusal{"a contraction's result is no fragment"};
+  auto side = [&](const Ref& r, int& tile, bool& k_major) {
+    tile = parts.tile(r.memory);
+    if (tile >= 0) k_major = dimension_of(r, out.k) == 1;
+    return tile >= 0;
+  };
+  if (!side(c.b, out.b, out.b_k_major)) return Refusal{"the columns' operand is not staged"};
+  if (!side(c.a, out.a, out.a_k_major) && home(k, c.a) != Home::fragment)
+    return Refusal{"the rows' operand is not staged"};
+  const Format f = k.memories[size_t(c.b.memory)].format;
+  const int bits = expr::row(f).bits, step = 256 / bits;
+  if (f != Format::bf16 && f != Format::f16 && f != Format::tf32)
+    return Refusal{"no matrix instruction for this format"};
+  if (k.memories[size_t(c.a.memory)].format != f) return Refusal{"operands of two formats"};
+  if (bits != 16 && !(out.a_k_major && out.b_k_major))
+    return Refusal{"only 16-bit operands may have their terms apart"};
+  if (bits != 16 && out.a < 0) return Refusal{"only 16-bit fragments are operands"};
+  if (out.columns % 8 || out.columns > 256) return Refusal{"columns are no multiple of 8, or more than 256"};
+  if (out.terms % step) return Refusal{"terms are no multiple of an instruction's"};
+  if (c.m[0].extent != parts.rows) return Refusal{"contractions of different rows"};
+  return out;
+}
+} // namespace
+
+int TensorParts::tile(int memory) const {
+  for (size_t t = 0; t < tiles.size(); ++t)
+    if (tiles[t].memory == memory) return int(t);
+  return -1;
+}
+
+FragmentShape fragment_shape(const Memory& m) {
+  FragmentShape out;
+  for (size_t d = 0; d < m.shape.size(); ++d) {
+    if (m.shape[d] == 1) continue;
+    if (out.row_dim < 0) {
+      out.row_dim = int(d);
+    } else {
+      check(out.column_dim < 0, "a fragment has rows and columns");
+      out.column_dim = int(d);
+      if (m.strides[d] > m.strides[size_t(out.row_dim)]) std::swap(out.row_dim, out.column_dim);
+    }
+  }
+  if (out.row_dim >= 0) out.rows = m.shape[size_t(out.row_dim)];
+  if (out.column_dim >= 0) out.columns = m.shape[size_t(out.column_dim)];
+  return out;
+}
+
+Touched touched(const Stmt& s) {
+  Touched out;
+  auto body = [&](const Body& b) {
+    for (auto& r : b.refs) out.reads.push_back(r.memory);
+  };
+  if (auto* a = std::get_if<Apply>(&s.node)) {
+    body(a->body);
+    for (auto& r : a->dst) out.writes.push_back(r.memory);
+  } else if (auto* f = std::get_if<Fold>(&s.node)) {
+    body(f->body);
+    for (auto& r : f->dst) {
+      out.writes.push_back(r.memory);
+      if (f->accumulate) out.reads.push_back(r.memory);
+    }
+  } else if (auto* c = std::get_if<Contract>(&s.node)) {
+    out.reads = {c->a.memory, c->b.memory, c->dst.memory};
+    out.writes = {c->dst.memory};
+  }
+  return out;
+}
+
+Result<TensorParts> tensor_parts(const Kernel& k) {
+  TensorParts out;
+  for (auto& s : k.body) {
+    if (auto* p = std::get_if<Pipeline>(&s.node)) {
+      if (out.pipe) return Refusal{"it has several loops"};
+      out.pipe = p;
+    } else if (std::get_if<Let>(&s.node)) {
+      if (out.pipe) return Refusal{"integers after the loop"};
+      out.lets.push_back(s);
+    } else if (out.pipe) {
+      out.finish.push_back(s);
+    } else if (const Apply* a = as_apply(s); a && home(k, a->dst[0]) == Home::shared) {
+      auto t = staged_tile(k, *a, true);
+      if (!t) return Refusal{t.why()};
+      out.tiles.push_back(*t);
+    } else {
+      out.starts.push_back(s);
+    }
+  }
+  if (!out.pipe) return Refusal{"it has no loop over blocks"};
+  for (auto& s : out.pipe->operands) {
+    const Apply* a = as_apply(s);
+    if (!a || home(k, a->dst[0]) != Home::shared)
+      return Refusal{"an operand is not copied into shared memory"};
+    auto t = staged_tile(k, *a, false);
+    if (!t) return Refusal{t.why()};
+    out.tiles.push_back(*t);
+  }
+  for (auto& s : out.pipe->body)
+    if (auto* c = std::get_if<Contract>(&s.node)) {
+      if (!out.rows) out.rows = c->m.empty() ? 0 : c->m[0].extent;
+      auto p = contract_parts(k, out, *c);
+      if (!p) return Refusal{p.why()};
+      out.contracts.push_back(*p);
+    }
+  if (out.contracts.empty()) return Refusal{"it contracts nothing"};
+  return out;
+}
+
+} // namespace tang::kernel

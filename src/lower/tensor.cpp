@@ -1,0 +1,291 @@
+#include "tang/lower/tensor.hpp"
+
+#include <algorithm>
+#include <functional>
+
+#include "tang/lower/segments.hpp"
+#include "tang/lower/tensor_lowerer.hpp"
+
+namespace tang::lower {
+
+using expr::Op;
+using expr::Type;
+using ir::Id;
+using kernel::Apply;
+using kernel::constant;
+using kernel::Fold;
+using kernel::variable;
+
+int TensorLowerer::fragment(const std::string& name, std::vector<int64_t> shape, kernel::Format f) {
+  const int m = f_.scratch(name, std::move(shape), f);
+  kernel::Memory& x = f_.k.memories[size_t(m)];
+  x.home = kernel::Home::fragment, x.team = kernel::Team::warpgroup;
+  return m;
+}
+
+void TensorLowerer::state(Port port, const std::vector<int>& core, const std::string& name) {
+  kernel::Memory& x = f_.k.memories[size_t(f_.tile_for(port, core, name))];
+  x.home = kernel::Home::fragment, x.team = kernel::Team::warpgroup;
+}
+
+Ref TensorLowerer::whole(int memory, const std::vector<kernel::TileAxis>& axes) const {
+  Ref r{memory, {}, false};
+  for (auto& a : axes) r.index.push_back({variable(a.var), {}});
+  return r;
+}
+
+bool TensorLowerer::reads_loop(const Ref& r) const {
+  for (auto& c : r.index)
+    if (coefficient(c.affine, pipe_.var)) return true;
+  return false;
+}
+
+// A side of a contraction as a tile of its own, rows as they lie in memory.
+No TensorLowerer::operand(const ir::Comp& n, const std::vector<int>& core, const Contraction& c,
+                          const std::vector<int>& factors, int side, kernel::Var side_var, kernel::Var k_var,
+                          Ref& out) {
+  if (factors.size() != 1 || factors[0] < 0) return "an operand is a product";
+  const expr::Term& t = g_.pool[c.factors[size_t(factors[0])]];
+  if (t.op != Op::arg) return "an operand is computed";
+  const ir::Arg& a = n.args[size_t(t.whole)];
+  if (f_.has_tile(a.from)) return "an operand is computed in this kernel";
+  const kernel::Format format = f_.format(a.from);
+  if (format != kernel::Format::bf16 && format != kernel::Format::f16 && format != kernel::Format::tf32)
+    return "an operand is " + std::string(expr::row(format).name);
+  if (a.view.empty()) return "an operand is one number";
+  const int k = c.sides.k[0];
+  const ir::Form& last = a.view.back();
+  // What no bulk copy can address is laid out anew first: rows of terms that begin at multiples of 16 bytes.
+  const bool copies = !addressable(n, a, k, side, f_.format(a.from));
+  const bool k_inner = copies || last.axis(k) == 1;
+  Place pl;
+  pl.at.resize(size_t(n.axis_count()));
+  for (int x = 0; x < n.axis_count(); ++x)
+    pl.at[size_t(x)] = core[size_t(x)] >= 0 ? variable(f_.block[size_t(core[size_t(x)])]) : constant(0);
+  const kernel::Var row = f_.k.fresh("r"), column = f_.k.fresh("c");
+  const int row_axis = k_inner ? side : k, column_axis = k_inner ? k : side;
+  auto width = [&](int axis) {
+    return axis == k ? round_up(f_.extent(n, core, axis), 16) : f_.extent(n, core, axis);
+  };
+  pl.at[size_t(row_axis)] = pl.at[size_t(row_axis)] + variable(row);
+  pl.at[size_t(column_axis)] = pl.at[size_t(column_axis)] + variable(column);
+  Apply copy;
+  copy.axes = {{row, width(row_axis)}, {column, width(column_axis)}};
+  if (copies) {
+    auto r = copied(n, c, factors[0], side, pl);
+    if (!r) return r.why();
+    copy.body.refs = {*r};
+    copy.body.values = {f_.k.pool->leaf(Op::arg, Type::real, 0)};
+  } else {
+    Body b = f_.body(n, pl, core);
+    copy.body.values = {b.value(c.factors[size_t(factors[0])])};
+    copy.body.refs = b.out.refs;
+    if (copy.body.refs.size() != 1 || !b.out.guards.empty()) return "an operand is gathered";
+  }
+  const bool ragged =
+      n.extent(row_axis).value() % width(row_axis) || n.extent(column_axis).value() % width(column_axis);
+  copy.body.refs[0].checked |= ragged;
+  const int memory = f_.scratch("o", {width(row_axis), width(column_axis)}, format);
+  f_.k.memories[size_t(memory)].home = kernel::Home::shared;
+  copy.dst = {whole(memory, copy.axes)};
+  copy.fill = {std::nullopt};
+  (reads_loop(copy.body.refs[0]) ? pipe_.operands : copies_).push_back({std::move(copy)});
+  out = {memory,
+         {{variable(k_inner ? side_var : k_var), {}}, {variable(k_inner ? k_var : side_var), {}}},
+         false};
+  return {};
+}
+
+No TensorLowerer::contract(const ir::Comp& n, const std::vector<int>& core, const Contraction& c, Port dst,
+                           std::optional<int> weight, bool accumulate) {
+  if (c.sides.m.size() != 1 || c.sides.n.size() != 1 || c.sides.k.size() != 1)
+    return "a contraction folds over several axes";
+  for (auto* outer : {&c.outer_m, &c.outer_n})
+    for (int a : *outer)
+      if (f_.extent(n, core, a) != 1) return "a contraction has several axes on a side";
+  Place at;
+  at.at.resize(size_t(n.axis_count()));
+  for (int x = 0; x < n.axis_count(); ++x)
+    at.at[size_t(x)] = core[size_t(x)] >= 0 ? variable(f_.block[size_t(core[size_t(x)])]) : constant(0);
+  kernel::Contract k;
+  auto axis = [&](int a, const char* stem, std::vector<kernel::TileAxis>& to, bool terms) {
+    const int64_t e = f_.extent(n, core, a);
+    to = {{f_.k.fresh(stem), terms ? round_up(e, 16) : e}};
+    at.at[size_t(a)] = at.at[size_t(a)] + variable(to[0].var);
+  };
+  axis(c.sides.m[0], "m", k.m, false), axis(c.sides.n[0], "n", k.n, false),
+      axis(c.sides.k[0], "k", k.k, true);
+  if (weight) {
+    k.a = {*weight, {{variable(k.m[0].var), {}}, {variable(k.k[0].var), {}}}, false};
+  } else if (No no = operand(n, core, c, c.sides.a, c.sides.m[0], k.m[0].var, k.k[0].var, k.a)) {
+    return no;
+  }
+  if (No no = operand(n, core, c, c.sides.b, c.sides.n[0], k.n[0].var, k.k[0].var, k.b)) return no;
+  k.dst = f_.tile_ref(dst, at);
+  k.accumulate = accumulate;
+  pipe_.body.push_back({std::move(k)});
+  return {};
+}
+
+// Blocks of the loop's axis: where some point lives, and where all do. A ragged end is a bound like any
+// other, unless another bound and the ragged end of the rows imply it. Pieces of a union share one loop from
+// the first live block to the last; blocks are full where one piece is.
+No TensorLowerer::masks(const ir::Comp& n, const std::vector<int>& core) {
+  int axis = -1;
+  for (int a = 0; a < n.axis_count(); ++a)
+    if (core[size_t(a)] == tensor_.loop) axis = a;
+  const int64_t whole = n.extent(axis).value();
+  std::vector<std::vector<kernel::Segment>> pieces;
+  for (ir::Conj piece : n.domain) {
+    if (whole % f_.tile(tensor_.loop)) {
+      const ir::Form tail = ir::constant(ir::Extent(whole - 1)) - ir::axis(axis);
+      bool implied = false;
+      for (auto& b : piece)
+        for (int a = 0; a < n.axis_count(); ++a) {
+          const ir::Form rest = tail - b - (ir::constant(ir::Extent(n.extent(a).value() - 1)) - ir::axis(a));
+          implied |= core[size_t(a)] == tensor_.rows && rest.is_constant() && rest.c.value() >= 0;
+        }
+      if (!implied) ir::insert(piece, tail);
+    }
+    pieces.push_back(segments(f_, n, core, piece, tensor_.loop, lets_, true,
+                              [&](int arg) { return extrema(n, core, arg); }));
+    domain_.push_back(piece);
+  }
+  if (pieces.empty()) return "it is empty";
+  pipe_.segments = pieces[0];
+  if (pieces.size() == 1) return {};
+  auto join = [&](kernel::Let::Kind kind,
+                  const std::function<kernel::Affine(const std::vector<kernel::Segment>&)>& of) {
+    const kernel::Var v = f_.k.fresh("s");
+    kernel::Let l{v, kind, {}, 1, {}};
+    for (auto& p : pieces) l.operands.push_back(of(p));
+    lets_.push_back({l});
+    return variable(v);
+  };
+  using Segments = std::vector<kernel::Segment>;
+  const Affine lo = join(kernel::Let::min, [](const Segments& p) { return p.front().begin; });
+  const Affine hi = join(kernel::Let::max, [](const Segments& p) { return p.back().end; });
+  // Full blocks of pieces that begin together reach as far as the longest of them; of others, those of the
+  // first.
+  bool together = true;
+  for (auto& p : pieces) together &= p.size() == 3 && p[1].begin == pieces[0][1].begin;
+  if (!together) {
+    if (pieces[0].size() != 3)
+      pipe_.segments = {{lo, hi, true}};
+    else
+      pipe_.segments = {{lo, pieces[0][1].begin, true}, pieces[0][1], {pieces[0][1].end, hi, true}};
+    return {};
+  }
+  const Affine full = join(kernel::Let::max, [](const Segments& p) { return p[1].end; });
+  pipe_.segments = {{lo, pieces[0][1].begin, true}, {pieces[0][1].begin, full, false}, {full, hi, true}};
+  return {};
+}
+
+// A port to its buffer: a state as it is, or a map of the group's results.
+No TensorLowerer::output(const ir::Comp& n, const std::vector<int>& core, Port port, bool is_state) {
+  const plan::Buffer* buffer = plan_.buffer(port);
+  if (!buffer && is_state) return {};
+  if (!is_state && (n.domain != ir::everywhere() || (buffer && buffer->masked))) return "a result is partial";
+  Place at = f_.place(n, core, n.outs[port.port].axes);
+  if (at.axes.empty() || at.axes.size() > 2) return "a result has no rows";
+  Body b = f_.body(n, at, core);
+  if (is_state)
+    b.out.values.push_back(b.leaf(f_.tile_ref(port, at), g_.type(port)));
+  else
+    b.add({n.lift[0]});
+  if (b.out.when) return "a result is partial";
+  Apply a;
+  a.axes = at.axes;
+  a.bounds = at.tails;
+  a.body = std::move(b.out);
+  for (auto& r : a.body.refs)
+    if (f_.k.memories[size_t(r.memory)].home == kernel::Home::global) r.checked |= !at.tails.empty();
+  a.fill = {std::nullopt};
+  if (!buffer) {
+    state(port, core, "v");
+    a.bounds.clear();
+    a.dst = {f_.tile_ref(port, at)};
+  } else {
+    a.dst = {f_.global_ref(port, n, at, true)};
+  }
+  finish_.push_back({std::move(a)});
+  return {};
+}
+
+Result<GroupKernels> TensorLowerer::run() {
+  const plan::Member& m = group_.members[0];
+  const MemberForm& form = choice_.members[0];
+  const ir::Comp& n = comp(m.node);
+  pipe_.var = f_.block[size_t(tensor_.loop)];
+  pipe_.step = f_.tile(tensor_.loop);
+  pipe_.reverse = !form.absorb.base.empty() && n.monoid->commutative;
+  for (uint32_t c = 0; c < n.lift.size(); ++c) state({m.node, c}, m.axis, "s");
+  for (uint32_t c = 0; c < n.lift.size(); ++c) {
+    Place at = place(n, m.axis, n.outs[c].axes);
+    Apply a;
+    a.axes = at.axes;
+    a.body.values = {f_.k.pool->literal(n.monoid->identity[c])};
+    a.dst = {f_.tile_ref({m.node, c}, at)};
+    a.fill = {std::nullopt};
+    starts_.push_back({std::move(a)});
+  }
+  if (form.absorb.base.empty()) {
+    const int64_t whole = round_up(group_.extent[size_t(tensor_.loop)], pipe_.step);
+    pipe_.segments = {{constant(0), constant(whole), false}};
+  } else if (No no = masks(n, m.axis)) {
+    return Refusal{*no};
+  }
+  for (size_t x = 0; x < group_.shared.size(); ++x) {
+    const plan::Shared& s = group_.shared[x];
+    const ir::Comp& shared = comp(s.node);
+    if (!choice_.shared[x] || shared.domain != ir::everywhere())
+      return Refusal{"a shared subterm is no contraction"};
+    std::vector<int> core = s.axis;
+    core.resize(size_t(shared.axis_count()), -1);
+    state({s.node, 0}, core, "d");
+    if (No no = contract(shared, core, *choice_.shared[x], {s.node, 0}, {}, false)) return Refusal{*no};
+  }
+  if (No no = absorb(m, form)) return Refusal{*no};
+  for (uint32_t c = 0; c < n.lift.size(); ++c)
+    if (No no = output(n, m.axis, {m.node, c}, true)) return Refusal{*no};
+  for (auto& e : group_.epilogues)
+    if (No no = output(comp(e.node), e.axis, {e.node, 0}, false)) return Refusal{*no};
+  auto append = [&](const kernel::Block& b) { f_.k.body.insert(f_.k.body.end(), b.begin(), b.end()); };
+  append(f_.head), append(lets_), append(starts_), append(copies_);
+  f_.k.body.push_back({std::move(pipe_)});
+  append(finish_);
+  Lowered out;
+  out.kernel = std::move(f_.k);
+  out.arguments = std::move(f_.arguments);
+  out.schedule = tensor_.text;
+  out.roles = tensor_.roles;
+  globals_first(out.kernel);
+  return GroupKernels{std::move(before_), std::move(out), {}};
+}
+
+Result<GroupKernels> lower_tensor(ir::Graph& g, const plan::Plan& p, const Surroundings& around,
+                                  const plan::Group& group, const schedule::Schedule& s,
+                                  const target::Target& t, std::vector<int64_t>& temporaries) {
+  if (!t.warpgroups) return Refusal{"the target has no matrix instructions for warpgroups"};
+  const Choice forms = choose(g, group, s, t);
+  auto candidates = tensor_choices(g, p, group, forms, s, t);
+  if (!candidates) return Refusal{candidates.why()};
+  std::string why = "no tile sizes";
+  for (auto& c : *candidates) {
+    Choice choice = forms;
+    choice.tile = c.tile;
+    choice.rows = choice.vectors = choice.lanes = 1;
+    std::vector<int64_t> more = temporaries;
+    auto l = TensorLowerer(g, p, around, group, choice, c, t, more).run();
+    if (!l) return Refusal{l.why()};
+    if (auto legal = kernel::expand_roles(l->main.kernel, c.roles, t.shared_limit); !legal) {
+      why = legal.why();
+      continue;
+    }
+    temporaries = std::move(more);
+    return std::move(*l);
+  }
+  return Refusal{why};
+}
+
+} // namespace tang::lower

@@ -1,0 +1,248 @@
+#include "tang/lower/tensor_choice.hpp"
+
+#include <algorithm>
+
+#include "tang/kernel/row_terms.hpp"
+#include "tang/lower/frame.hpp"
+
+namespace tang::lower {
+
+namespace {
+using target::Persist;
+using target::Roles;
+using target::WorkOrder;
+
+constexpr int64_t team_rows = 64;
+constexpr int64_t shared_cache = int64_t(32) << 20; // bytes of operands that workgroups of one section share
+constexpr double block_seconds = 1.2e-6; // of a block of rows and columns: its first bytes and its last
+constexpr double join_seconds = 1.5e-6;  // of a tile's parts: stored, counted, read again
+constexpr int64_t long_loop = 8192;      // blocks are so many that a wider one beats a second slot
+
+struct TensorChooser {
+  const ir::Graph& g;
+  const plan::Plan& p;
+  const plan::Group& group;
+  const Choice& forms;
+  const target::Target& t;
+  TensorChoice base = {};
+  int columns = -1;             // core axis of a plain contraction's columns
+  int64_t depth = 0, width = 0; // terms of the first contraction, columns of the last
+  std::vector<TensorChoice> out = {};
+
+  const ir::Comp& comp(ir::NodeId id) const { return *g[id].comp(); }
+
+  int core_of(const std::vector<int>& core, int axis) const {
+    return size_t(axis) < core.size() ? core[size_t(axis)] : -1;
+  }
+
+  int64_t extent(int core) const { return group.extent[size_t(core)]; }
+
+  int64_t blocks(int core, int64_t tile) const { return (extent(core) + tile - 1) / tile; }
+
+  std::optional<std::string> structure() {
+    if (group.members.size() != 1) return "it computes several results";
+    const plan::Member& m = group.members[0];
+    const MemberForm& form = forms.members[0];
+    if (form.kind != MemberForm::chunked || form.contractions.empty()) return "its result is no contraction";
+    for (size_t a = 0; a < group.extent.size(); ++a) {
+      if (!extent(int(a))) return "it is empty";
+      if (group.role[a] != plan::Role::looped) continue;
+      if (base.loop >= 0) return "it loops over several axes";
+      base.loop = int(a);
+    }
+    if (base.loop < 0) return "it has no loop";
+    for (auto& [c, x] : form.contractions) {
+      const int rows = core_of(m.axis, x.sides.m[0]);
+      if (rows < 0 || group.role[size_t(rows)] != plan::Role::grid || (base.rows >= 0 && rows != base.rows))
+        return "its contractions have different rows";
+      base.rows = rows;
+      if (x.sides.k.size() != 1 || core_of(m.axis, x.sides.k[0]) != base.loop)
+        return "a contraction does not fold the looped axis";
+      columns = core_of(m.axis, x.sides.n[0]);
+      width = std::max(width, comp(m.node).extent(x.sides.n[0]).value());
+    }
+    for (size_t i = 0; i < group.shared.size(); ++i) {
+      const auto& x = forms.shared[i];
+      const auto& core = group.shared[i].axis;
+      if (!x) return "a shared subterm is no contraction";
+      if (core_of(core, x->sides.m[0]) != base.rows || core_of(core, x->sides.n[0]) != base.loop ||
+          x->sides.k.size() != 1 || core_of(core, x->sides.k[0]) >= 0)
+        return "a shared contraction has other rows or columns";
+      depth = std::max(depth, comp(group.shared[i].node).extent(x->sides.k[0]).value());
+    }
+    const bool has_base = !form.absorb.base.empty();
+    if (has_base != !group.shared.empty()) return "its weights are computed some other way";
+    if (!has_base && (columns < 0 || columns == base.rows)) return "its columns are not on the grid";
+    if (has_base && (width > 256 || depth > 256)) return "a contraction has more than 256 private columns";
+    const ir::Comp& n = comp(group.shared.empty() ? m.node : group.shared[0].node);
+    const Contraction& c = group.shared.empty() ? form.contractions.begin()->second : *forms.shared[0];
+    for (int f : c.sides.b)
+      if (const expr::Term& term = g.pool[c.factors[size_t(f)]]; f >= 0 && term.op == expr::Op::arg) {
+        const ir::Port from = n.args[size_t(term.whole)].from;
+        if (g[from.node].input() || p.buffer(from)) base.format = format_of(p, from);
+      }
+    return {};
+  }
+
+  void add(int64_t rows, int64_t loop, int64_t column_tile, const Roles& r) {
+    TensorChoice c = base;
+    c.tile.assign(group.extent.size(), 1);
+    c.tile[size_t(base.rows)] = rows, c.tile[size_t(base.loop)] = loop;
+    if (columns >= 0) c.tile[size_t(columns)] = column_tile;
+    c.roles = r;
+    c.text = "roles " + std::to_string(r.math) + "x64x" + std::to_string(columns >= 0 ? column_tile : loop) +
+             (columns >= 0 ? "x" + std::to_string(loop) : "") + " stages";
+    for (int s : r.stages) c.text += " " + std::to_string(s);
+    if (r.skew) c.text += " skew " + std::to_string(r.skew);
+    if (r.turns) c.text += " turns";
+    if (r.late) c.text += " late";
+    if (r.reuse) c.text += " reuse";
+    if (r.hoisted > 1) c.text += " hoisted " + std::to_string(r.hoisted);
+    if (r.split > 1) c.text += " split " + std::to_string(r.split);
+    if (r.persist == Persist::dynamic) c.text += " dynamic";
+    if (r.order != WorkOrder::linear)
+      c.text += (r.order == WorkOrder::grouped ? " grouped " : " longest first ") + std::to_string(r.group);
+    out.push_back(std::move(c));
+  }
+
+  // Blocks of one sum: waves of workgroups, each as slow as its arithmetic or its bytes from the shared
+  // cache; everything at least as slow as memory; parts of a loop are joined.
+  void plain() {
+    struct Shape {
+      int math;
+      int64_t columns, loop;
+      int stages;
+      double reached; // of the rate of the widest
+    };
+
+    struct Candidate {
+      double seconds;
+      Shape s;
+      int64_t split;
+    };
+
+    const int64_t m = extent(base.rows), n = extent(columns), k = extent(base.loop);
+    int64_t batch = 1;
+    for (size_t a = 0; a < group.extent.size(); ++a)
+      if (group.role[a] == plan::Role::grid && int(a) != base.rows && int(a) != columns)
+        batch *= group.extent[a];
+    const double memory = double(batch) * double(m * k + k * n + m * n) * 2 *
+                          double(expr::row(base.format).bits / 16) / t.memory_rate;
+    std::vector<Candidate> order;
+    const int64_t narrower = expr::row(base.format).bits / 16; // a box is 128 bytes of terms
+    for (Shape s : {Shape{2, 256, 64, 4, 1.0}, Shape{2, 192, 64, 4, 0.97}, Shape{2, 128, 64, 6, 0.93},
+                    Shape{2, 64, 128, 4, 0.75}, Shape{1, 256, 64, 4, 0.75}, Shape{1, 128, 128, 4, 0.7},
+                    Shape{1, 96, 128, 5, 0.68}, Shape{1, 64, 128, 6, 0.6}, Shape{1, 32, 128, 8, 0.45}}) {
+      s.loop /= narrower;
+      const int64_t rows = team_rows * s.math, steps = (k + s.loop - 1) / s.loop;
+      const double depth = double(s.loop), arithmetic = 2 * double(rows * s.columns) * depth /
+                                                        (t.matrix_rate / double(narrower) * s.reached);
+      const double bytes = 2 * double(narrower) * double(std::min(rows, m) + s.columns) * depth / t.near_rate;
+      for (int64_t split = 1; split <= 16 && split * 2 <= std::max<int64_t>(2, steps); ++split) {
+        const int64_t part = (steps + split - 1) / split;
+        if ((steps + part - 1) / part != split) continue;
+        const int64_t work = batch * blocks(base.rows, rows) * blocks(columns, s.columns) * split;
+        const double waves = double((work + t.workers - 1) / t.workers);
+        double seconds =
+            std::max(waves * (double(part) * std::max(arithmetic, bytes) + block_seconds), memory);
+        if (split > 1) // one team reads all parts of its rows, alone
+          seconds += join_seconds + double(split * team_rows * s.columns) * 4 / t.near_rate;
+        order.push_back({seconds, s, split});
+      }
+    }
+    std::stable_sort(order.begin(), order.end(), [](auto& a, auto& b) { return a.seconds < b.seconds; });
+    for (auto& c : order) {
+      Roles r;
+      r.math = c.s.math;
+      r.stages = {c.s.stages};
+      r.order = WorkOrder::grouped;
+      r.split = c.split;
+      if (r.math == 1) r.producer_registers = 40, r.math_registers = 232;
+      add(team_rows * r.math, c.s.loop, c.s.columns, r);
+    }
+  }
+
+  bool tied() const { // blocks of rows have loops of different lengths
+    const plan::Member& m = group.members[0];
+    for (auto& piece : comp(m.node).domain)
+      for (auto& bound : piece) {
+        bool row = false, loop = false;
+        for (auto& x : bound.axes)
+          row |= m.axis[size_t(x.first)] == base.rows, loop |= m.axis[size_t(x.first)] == base.loop;
+        if (row && loop) return true;
+      }
+    return false;
+  }
+
+  // Whether a term's weight starts from more than a multiple of a contraction: that takes registers of its
+  // own.
+  bool computed() const {
+    const ir::Comp& n = comp(group.members[0].node);
+    ir::Id lift = n.lift[size_t(forms.members[0].absorb.base[0])];
+    while (g.pool[lift].op == expr::Op::only) lift = g.pool[lift].args[1];
+    return g.pool[kernel::scaled(g.pool, lift).rest].op != expr::Op::arg;
+  }
+
+  void weighted() {
+    int64_t heads = 1;
+    for (size_t a = 0; a < group.extent.size(); ++a)
+      if (group.role[a] == plan::Role::grid && int(a) != base.rows) heads *= group.extent[a];
+    Roles r;
+    r.stages = {2, 2};
+    r.skew = 1, r.turns = true;
+    r.order = WorkOrder::longest_first;
+    r.group = 1;
+    const bool uneven = tied();
+    const int64_t most = std::max(depth, width);
+    if (uneven) {
+      const int64_t bytes = extent(base.loop) * (depth + width) * 2;
+      while (r.group * 2 <= heads && r.group * 2 * bytes <= shared_cache) r.group *= 2;
+      r.persist = Persist::dynamic;
+      r.producer_registers = 40, r.math_registers = 232;
+    }
+    if (most <= 64) {
+      Roles three = r, two = r;
+      three.math = 3, three.hoisted = 2;
+      three.producer_registers = 32, three.math_registers = 160;
+      two.stages = {4, 4}, two.hoisted = 2;
+      if (uneven && extent(base.rows) <= 1024) add(2 * team_rows, 128, 0, two);
+      add(3 * team_rows, 128, 0, three);
+      add(2 * team_rows, 128, 0, two);
+    }
+    Roles twice = r, once = r;
+    twice.hoisted = 2;
+    once.reuse = true;
+    if (most > 128) once.late = true, once.turns = false;
+    auto wide = [&] {
+      for (int64_t b = 176; b >= 48; b -= 16) add(2 * team_rows, b, 0, once);
+    };
+    if (!uneven && !computed() && extent(base.loop) >= long_loop) wide();
+    add(2 * team_rows, computed() ? 112 : 128, 0, twice);
+    wide();
+  }
+};
+} // namespace
+
+Result<std::vector<TensorChoice>> tensor_choices(const ir::Graph& g, const plan::Plan& p,
+                                                 const plan::Group& group, const Choice& forms,
+                                                 const schedule::Schedule& s, const target::Target& t) {
+  TensorChooser c{g, p, group, forms, t};
+  if (const auto why = c.structure()) return Refusal{*why};
+  for (auto& m : group.members)
+    if (const schedule::GroupFields* f = schedule::fields_of(s, g, m.node); f && f->roles) {
+      auto tile = [&](int core, int64_t otherwise) {
+        auto x = f->tile.find(core);
+        return x == f->tile.end() ? otherwise : x->second;
+      };
+      c.add(team_rows * f->roles->math, tile(c.base.loop, 64), c.columns < 0 ? 0 : tile(c.columns, 128),
+            *f->roles);
+      return c.out;
+    }
+  if (forms.members[0].absorb.base.empty())
+    c.plain();
+  else
+    c.weighted();
+  return c.out;
+}
+
+} // namespace tang::lower

@@ -1,0 +1,22 @@
+// Tile sizes and roles of a group in tensor form: rules on its shape and the target's data, best first.
+#pragma once
+#include "tang/kernel/kernel.hpp"
+#include "tang/lower/choose.hpp"
+#include "tang/target/roles.hpp"
+
+namespace tang::lower {
+
+struct TensorChoice {
+  std::vector<int64_t> tile; // core axis -> elements a block
+  target::Roles roles;
+  int rows = -1, loop = -1;                     // core axes
+  kernel::Format format = kernel::Format::bf16; // of the operands
+  std::string text;                             // for people
+};
+
+// Refused where the group is no loop of contractions over one axis with common rows.
+Result<std::vector<TensorChoice>> tensor_choices(const ir::Graph& g, const plan::Plan& p,
+                                                 const plan::Group& group, const Choice& forms,
+                                                 const schedule::Schedule& s, const target::Target& t);
+
+} // namespace tang::lower

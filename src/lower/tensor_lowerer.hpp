@@ -1,0 +1,63 @@
+// One group in tensor form: its tiles, contractions, weights and results, and the kernels that go before it.
+#pragma once
+#include "tang/kernel/roles.hpp"
+#include "tang/lower/emitters.hpp"
+#include "tang/lower/tensor.hpp"
+#include "tang/lower/tensor_choice.hpp"
+
+namespace tang::lower {
+
+using No = std::optional<std::string>; // a refusal's reason, or nothing
+
+class TensorLowerer {
+public:
+  TensorLowerer(ir::Graph& g, const plan::Plan& p, const Surroundings& around, const plan::Group& group,
+                const Choice& choice, const TensorChoice& tensor, const target::Target& t,
+                std::vector<int64_t>& temporaries)
+      : g_(g), plan_(p), around_(around), group_(group), choice_(choice), tensor_(tensor), target_(t),
+        temporaries_(temporaries), f_(g, p, around, group, choice, t) {}
+
+  Result<GroupKernels> run();
+
+private:
+  const ir::Comp& comp(ir::NodeId id) const { return *g_[id].comp(); }
+
+  int fragment(const std::string& name, std::vector<int64_t> shape, kernel::Format f = kernel::Format::f32);
+  void state(Port port, const std::vector<int>& core, const std::string& name);
+  No operand(const ir::Comp& n, const std::vector<int>& core, const Contraction& c,
+             const std::vector<int>& factors, int side, kernel::Var side_var, kernel::Var k_var, Ref& out);
+  No contract(const ir::Comp& n, const std::vector<int>& core, const Contraction& c, Port dst,
+              std::optional<int> weight, bool accumulate);
+  No absorb(const plan::Member& m, const MemberForm& form);
+  No masks(const ir::Comp& n, const std::vector<int>& core);
+  std::optional<std::pair<Affine, Affine>> extrema(const ir::Comp& n, const std::vector<int>& core, int arg);
+  Result<Ref> copied(const ir::Comp& n, const Contraction& c, int factor, int side, const Place& at);
+  No output(const ir::Comp& n, const std::vector<int>& core, Port port, bool is_state);
+
+  Place place(const ir::Comp& n, const std::vector<int>& core, const std::vector<int>& axes) {
+    return f_.place(n, core, axes);
+  }
+
+  Ref whole(int memory, const std::vector<kernel::TileAxis>& axes) const;
+  bool reads_loop(const Ref& r) const;
+  bool addressable(const ir::Comp& n, const ir::Arg& a, int k, int side, kernel::Format f) const;
+
+  ir::Graph& g_;
+  const plan::Plan& plan_;
+  const Surroundings& around_;
+  const plan::Group& group_;
+  const Choice& choice_;
+  const TensorChoice& tensor_;
+  const target::Target& target_;
+  std::vector<int64_t>& temporaries_;
+  Frame f_;
+  std::vector<Lowered> before_;
+  kernel::Block starts_, copies_, finish_, lets_;
+  kernel::Pipeline pipe_;
+  ir::Domain domain_; // of the loop's terms, with its ragged end
+  Ref score_;         // the tile of a term's value, and the axes it is written over
+  std::vector<kernel::TileAxis> score_axes_;
+  std::map<int, std::pair<Affine, Affine>> extrema_;
+};
+
+} // namespace tang::lower

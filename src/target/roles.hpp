@@ -1,0 +1,35 @@
+// How a tensor-core kernel is divided among warpgroups: schedule fields as plain data.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+namespace tang::target {
+
+enum class Persist : uint8_t { taking_turns, dynamic }; // which block of work a workgroup takes next
+enum class WorkOrder : uint8_t { linear, grouped, longest_first }; // of the blocks of work
+
+// One producer warpgroup copies operands into rings of slots; `math` warpgroups of 64 rows each contract
+// them.
+struct Roles {
+  int math = 2;
+  std::vector<int> stages; // slots of each contraction's ring, in body order
+  int hoisted = 1;         // slots of an operand that stays for the whole loop
+  int skew = 0;            // blocks between the first and the last contraction
+  bool turns = false;      // math warpgroups issue contractions one after the other
+  bool late = false;       // what rescales the last contraction's result runs between the two issues
+  int lag = 1;        // contractions in flight before a slot is given back, where nothing reads the result
+  bool reuse = false; // results are staged in the slot of a hoisted operand
+  // Parts of a sum's loop that are blocks of work of their own: the last team to finish a tile adds them, in
+  // order.
+  int split = 1;
+  Persist persist = Persist::taking_turns;
+  WorkOrder order = WorkOrder::linear;
+  int group = 8; // blocks of rows (grouped) or of the other grid axes (longest first) in a section
+  int producer_registers = 24, math_registers = 240;
+
+  bool operator==(const Roles&) const = default;
+
+  int threads() const { return 128 * (1 + math); }
+};
+
+} // namespace tang::target

@@ -1,0 +1,285 @@
+// Groups in tensor form: chosen by structure, equal to the oracle in the simulator, refused with a reason.
+#include <algorithm>
+#include <array>
+
+#include "lower/pipeline.hpp"
+#include "tang/ir/surface.hpp"
+#include "tang/kernel/simulate_roles.hpp"
+
+using namespace tang;
+using namespace tang::test;
+
+namespace {
+constexpr auto bf16 = ir::Format::bf16;
+
+ir::Graph matmul(int64_t m, int64_t n, int64_t k, bool ta, bool tb, ir::Format f = bf16) {
+  ir::Builder b;
+  using Shape = std::vector<ir::Extent>;
+  ir::Tensor x = b.input("a", ta ? Shape{k, m} : Shape{m, k}, f),
+             y = b.input("b", tb ? Shape{n, k} : Shape{k, n}, f);
+  auto [i, j, l] = ir::axes<"i j l">();
+  b.output(ir::map({i, j}, ir::sum(l, (ta ? x(l, i) : x(i, l)) * (tb ? y(j, l) : y(l, j)))), "out", f);
+  return b.graph();
+}
+
+// Softmax attention written out: keys j of rows i, masked by `live`.
+ir::Graph flash(int64_t heads, int64_t rows, int64_t keys, int64_t d, int mask) {
+  ir::Builder b;
+  ir::Tensor q = b.input("q", {heads, rows, d}, bf16), k = b.input("k", {heads, keys, d}, bf16),
+             v = b.input("v", {heads, keys, d}, bf16);
+  auto [h, i, j, c, e] = ir::axes<"h i j c e">();
+  ir::Scalar s = ir::sum(c, q(h, i, c) * k(h, j, c)) * 0.125;
+  if (mask >= 1) s = ir::masked(j <= i, s);
+  if (mask >= 2) s = ir::masked(ir::Index(i) < ir::Index(j) + 40, s);
+  ir::Scalar w = ir::exp(s - ir::max(j, s)), l = ir::sum(j, w);
+  b.output(ir::map({h, i, e}, ir::ratio(ir::sum(j, w * v(h, j, e)), l)), "out", bf16);
+  return b.graph();
+}
+
+// Values of the inputs' own formats, so that only the kernels round.
+eval::Inputs rounded_inputs(const ir::Graph& g) {
+  eval::Inputs in = random_inputs(g);
+  for (auto& n : g.nodes)
+    if (auto* x = n.input())
+      for (double& v : in[n.name].r) v = ir::rounded(2 * v, x->format);
+  return in;
+}
+
+std::vector<kernel::Buffer> buffers(const Derived& d, const lower::Lowered& l, const eval::Inputs& in) {
+  std::vector<kernel::Buffer> out;
+  for (size_t a = 0; a < l.arguments.size(); ++a) {
+    const ir::Port* port_ = std::get_if<ir::Port>(&l.arguments[a].what);
+    if (!port_) { // parts of a sum
+      out.push_back(poisoned(l.kernel.memories[a].size()));
+      continue;
+    }
+    const ir::Port port = *port_;
+    if ((*d.plan.graph)[port.node].input())
+      out.push_back({in.at((*d.plan.graph)[port.node].name).r, {}});
+    else
+      out.push_back(poisoned(l.kernel.memories[a].size()));
+  }
+  return out;
+}
+
+// The largest difference of two runs, over the largest value; NaN where one of them is.
+double difference(const std::vector<kernel::Buffer>& a, const std::vector<kernel::Buffer>& b) {
+  double top = 0, off = 0;
+  for (size_t m = 0; m < a.size(); ++m)
+    for (size_t x = 0; x < a[m].r.size(); ++x) {
+      if (std::isnan(a[m].r[x]) != std::isnan(b[m].r[x])) return std::nan("");
+      if (std::isnan(a[m].r[x])) continue;
+      top = std::max(top, std::abs(a[m].r[x])), off = std::max(off, std::abs(a[m].r[x] - b[m].r[x]));
+    }
+  return off / top;
+}
+
+// What a role program does wrong for some order of events: a fault, or another result.
+std::string trouble(const kernel::role::Program& p, const std::vector<kernel::Buffer>& before,
+                    const std::vector<kernel::Buffer>& want, uint64_t seeds) {
+  for (uint64_t seed = 0; seed < seeds; ++seed) {
+    kernel::RoleOptions o;
+    o.seed = seed;
+    o.copies = seed == 1 ? kernel::RoleOptions::early : kernel::RoleOptions::late;
+    o.workgroups = 1 + int(seed % 2); // one: every block of work goes through the same rings
+    o.reverse = true;
+    std::vector<kernel::Buffer> got = before;
+    if (auto fault = kernel::simulate_roles(p, got, o))
+      return std::string(kernel::word(fault->kind)) + ": " + fault->text;
+    if (!(difference(want, got) < 1e-2)) return "another result";
+  }
+  return "";
+}
+
+struct Roles {
+  kernel::role::Program program;
+  std::vector<kernel::Buffer> before, want;
+};
+
+Roles roles(const ir::Graph& g) {
+  const Derived d = derive(g, {}, target::hopper_target());
+  const auto found =
+      std::find_if(d.program.kernels.begin(), d.program.kernels.end(), [](auto& l) { return bool(l.roles); });
+  check(found != d.program.kernels.end(), "no kernel of roles: " + d.program.kernels[0].refused);
+  const lower::Lowered& l = *found;
+  auto p = kernel::expand_roles(l.kernel, *l.roles);
+  EXPECT_TRUE(bool(p)) << p.why();
+  Roles r{*p, buffers(d, l, rounded_inputs(g)), {}};
+  r.want = r.before;
+  EXPECT_TRUE(kernel::simulate(l.kernel, r.want).clean());
+  return r;
+}
+
+// Every place of a program, to change one.
+void each_block(kernel::role::Block& b, const std::function<void(kernel::role::Block&, size_t)>& f) {
+  namespace role = kernel::role;
+  for (size_t i = 0; i < b.size(); ++i) {
+    if (auto* x = std::get_if<role::Loop>(&b[i].node))
+      each_block(x->body, f);
+    else if (auto* w = std::get_if<role::When>(&b[i].node))
+      each_block(w->then, f);
+    else if (auto* t = std::get_if<role::Teams>(&b[i].node))
+      each_block(t->body, f);
+    else if (auto* k = std::get_if<role::Works>(&b[i].node))
+      each_block(k->body, f);
+    else
+      f(b, i);
+  }
+}
+
+void expect_tensor(const ir::Graph& g, const std::string& schedule = "") {
+  const Derived d = derive(g, {}, target::hopper_target());
+  ASSERT_EQ(d.program.kernels.size(), 1u);
+  const lower::Lowered& l = d.program.kernels[0];
+  ASSERT_TRUE(l.roles) << l.refused;
+  EXPECT_NE(l.schedule.find(schedule), std::string::npos) << l.schedule;
+  const eval::Inputs in = rounded_inputs(g);
+  auto got = simulate(d, in);
+  const auto want = eval::run(g, in);
+  // bf16 results: one rounding of 2^-9, and the weights' own 2^-9 averaged over the keys.
+  for (auto& [name, raw] : want) {
+    const eval::Array a = filled(raw);
+    double top = 0, off = 0;
+    for (size_t x = 0; x < a.r.size(); ++x)
+      top = std::max(top, std::abs(a.r[x])),
+      off = std::max(off, std::isnan(got[name].r[x]) ? 1e9 : std::abs(got[name].r[x] - a.r[x]));
+    EXPECT_LE(off, 8e-3 * top) << name << "\n" << kernel::print(l.kernel);
+  }
+}
+
+std::string refusal(const ir::Graph& g) {
+  const Derived d = derive(g, {}, target::hopper_target());
+  std::string why;
+  for (auto& l : d.program.kernels) why += l.roles ? "tensor" : l.refused;
+  return why;
+}
+} // namespace
+
+TEST(tensor, matrix_products_in_every_transpose) {
+  for (bool ta : {false, true})
+    for (bool tb : {false, true}) expect_tensor(matmul(136, 200, 88, ta, tb), "roles");
+}
+
+// Bias, activation and residual are read where the product's fragments are.
+TEST(tensor, maps_of_a_product_run_on_its_fragments) {
+  for (auto [m, n] : {std::pair<int64_t, int64_t>{136, 200}, {70, 45}}) {
+    ir::Builder b;
+    ir::Tensor x = b.input("x", {m, 64}, bf16), w = b.input("w", {n, 64}, bf16), c = b.input("c", {n}),
+               r = b.input("r", {m, n}, bf16);
+    auto [i, j, k] = ir::axes<"i j k">();
+    b.output(ir::map({i, j}, ir::relu(ir::sum(k, x(i, k) * w(j, k)) + c(j)) + r(i, j)), "out", bf16);
+    expect_tensor(b.graph());
+    const Roles p = roles(b.graph());
+    EXPECT_EQ(trouble(p.program, p.before, p.want, 2), "");
+  }
+}
+
+TEST(tensor, online_softmax_in_blocks) {
+  for (int mask : {0, 1, 2}) expect_tensor(flash(1, 200, 200, 32, mask));
+  expect_tensor(flash(1, 136, 72, 16, 1)); // rows beyond the keys
+}
+
+TEST(tensor, what_does_not_suit_says_why) {
+  EXPECT_EQ(refusal(matmul(64, 64, 64, false, false, ir::Format::f32)), "an operand is f32");
+  ir::Builder b;
+  ir::Tensor x = b.input("x", {64, 64}, bf16);
+  auto [i, j] = ir::axes<"i j">();
+  b.output(ir::map({i}, ir::sum(j, x(i, j))), "rows", bf16);
+  EXPECT_EQ(refusal(b.graph()), "its result is no contraction");
+}
+
+// Rows of 60 and 90 bytes: no bulk copy can address them, so that they are laid out anew; few blocks split
+// their loops.
+TEST(tensor, operands_are_laid_out_and_loops_are_split_where_that_helps) {
+  for (auto [m, n, k] : {std::array<int64_t, 3>{40, 45, 30}, {64, 64, 1024}, {8, 128, 2000}}) {
+    const ir::Graph g = matmul(m, n, k, false, m == 40);
+    const Derived d = derive(g, {}, target::hopper_target());
+    EXPECT_EQ(d.program.kernels.size(), m == 40 ? 3u : 1u);
+    const eval::Inputs in = rounded_inputs(g);
+    auto got = simulate(d, in);
+    const auto want = eval::run(g, in);
+    EXPECT_LT(eval::difference(got["out"], filled(want.at("out"))), 8e-3);
+  }
+}
+
+// Tiles of 32 columns beside each other: a bulk copy of 64 would overwrite the neighbour.
+TEST(tensor, narrow_tiles_leave_their_neighbours_alone) {
+  const Roles r = roles(matmul(64, 264, 136, false, true));
+  EXPECT_EQ(trouble(r.program, r.before, r.want, 4), "");
+}
+
+TEST(tensor, parts_of_a_loop_join_in_order) {
+  const Roles r = roles(matmul(8, 64, 1024, false, true));
+  EXPECT_GT(r.program.fields.split, 1);
+  EXPECT_EQ(trouble(r.program, r.before, r.want, 4), "");
+}
+
+TEST(tensor, role_programs_do_what_their_kernels_say) {
+  for (auto& g : {matmul(136, 200, 200, false, true), matmul(136, 200, 200, true, false),
+                  flash(1, 200, 200, 32, 0), flash(1, 200, 200, 32, 2), flash(1, 136, 72, 16, 1)}) {
+    const Roles r = roles(g);
+    EXPECT_EQ(trouble(r.program, r.before, r.want, 4), "");
+  }
+}
+
+// Each wait, release, advance, arming, finish and settling left out; each release one window early or late;
+// each wait for a contraction one contraction short: some order of events must show it.
+TEST(tensor, no_mutant_of_a_role_program_survives) {
+  namespace role = kernel::role;
+  for (auto& g : {matmul(128, 256, 648, false, true), flash(5, 128, 384, 16, 0)}) {
+    const Roles r = roles(g);
+    int mutants = 0;
+    std::vector<std::string> left;
+    for (int change = 0; change < 3; ++change) {
+      role::Program count = r.program;
+      size_t places = 0;
+      for (auto* b : {&count.producer, &count.math}) each_block(*b, [&](role::Block&, size_t) { ++places; });
+      for (size_t which = 0; which < places; ++which) {
+        role::Program p = r.program;
+        size_t n = 0;
+        std::string what;
+        for (auto* b : {&p.producer, &p.math})
+          each_block(*b, [&](role::Block& in, size_t i) {
+            if (n++ != which || !what.empty()) return;
+            auto& s = in[i].node;
+            const bool drops = std::get_if<role::Await>(&s) || std::get_if<role::Release>(&s) ||
+                               std::get_if<role::Advance>(&s) || std::get_if<role::Arm>(&s) ||
+                               std::get_if<role::Finish>(&s) || std::get_if<role::Settle>(&s);
+            if (change == 0 && drops) what = "drop " + std::to_string(s.index()), s = role::Meet{};
+            if (auto* x = std::get_if<role::Release>(&s); x && change == 1) what = "early release", --x->back;
+            if (auto* x = std::get_if<role::Finish>(&s); x && change == 2) what = "short finish", ++x->left;
+          });
+        if (what.empty()) continue;
+        ++mutants;
+        if (trouble(p, r.before, r.want, 12).empty())
+          left.push_back(what + " at place " + std::to_string(which));
+      }
+    }
+    EXPECT_GT(mutants, 8);
+    // Skewed: the first block of scores and the rows' operand of the next block of work wait for slots that
+    // the waits for the last weights' slot imply to be free.
+    EXPECT_LE(left.size(), r.program.fields.skew ? 2u : 0u);
+    for (auto& l : left) EXPECT_EQ(l.substr(0, 6), "drop 0") << l;
+  }
+}
+
+TEST(tensor, rings_registers_and_memory_are_checked_before_anything_is_compiled) {
+  const Derived d = derive(matmul(1024, 4096, 64, false, true), {}, target::hopper_target());
+  const lower::Lowered& l = d.program.kernels.at(0);
+  ASSERT_TRUE(l.roles);
+  auto why = [&](auto change) {
+    target::Roles f = *l.roles;
+    change(f);
+    auto p = kernel::expand_roles(l.kernel, f);
+    return p ? std::string() : p.why();
+  };
+  EXPECT_EQ(why([](auto&) {}), "");
+  // 384 threads: floor(65536 / 384 / 8) * 8 = 168 registers a thread, 3 * 168 = 504 of a warpgroup's; 32 + 2
+  // * 240 = 512.
+  EXPECT_EQ(why([](auto& f) { f.producer_registers = 32; }),
+            "the roles ask for more registers than the launch has");
+  EXPECT_EQ(why([](auto& f) { f.math = 3; }), "blocks have 128 rows for 3 warpgroups of 64");
+  EXPECT_EQ(why([](auto& f) { f.stages = {12}; }).substr(0, 8), "it needs");
+  EXPECT_EQ(why([](auto& f) { f.stages = {}; }), "the schedule names no ring depth for contraction 0");
+  EXPECT_EQ(why([](auto& f) { f.skew = 1; }), "skew is between two contractions with rings");
+}
