@@ -1,35 +1,12 @@
 // Every builder of models/ on every target that this machine has a driver for, each kernel against the oracle.
-#include "tang/run/targets.hpp"
-
 #include "tang/models/cases.hpp"
-#include "run/harness.hpp"
-#include "run/metal_emulation.hpp"
-#include "tang/emit/msl.hpp"
+#include "run/opened.hpp"
 #include "tang/verify/verify.hpp"
 
 using namespace tang;
 
 namespace {
-Result<run::Opened> emulated_metal(const run::TargetOptions& o) {
-  auto d = test::EmulatedMetal::find(o.compiler.search, std::string(TANG_SOURCE) + "/tests/device/metal");
-  if (!d) return Refusal{d.why()};
-  return run::Opened{test::EmulatedMetal::target(), "MSL as C++ on this CPU", run::on_gpu(*d, emit::msl_dialect(), false)};
-}
-
-const Result<run::Opened>& opened(const std::string& name) {
-  static std::map<std::string, Result<run::Opened>> all;
-  auto it = all.find(name);
-  if (it == all.end()) {
-    run::TargetOptions o;
-    o.compiler = test::compiler_options();
-    o.threads = 2;
-    o.validate = true;
-    o.webgpu = {TANG_WEBGPU};
-    if (name == "webgpu") setenv("VK_ICD_FILENAMES", TANG_LAVAPIPE, 0); // software, where no driver was chosen
-    it = all.emplace(name, name == "metal" ? emulated_metal(o) : run::open_target(name, o)).first;
-  }
-  return it->second;
-}
+using test::opened;
 
 double worst_seen = 0; // of the test that runs, for the table of docs/targets.md
 int kernels_seen = 0;
