@@ -320,6 +320,9 @@ private:
       for (int w = 0; w < ways_; ++w) {
         u_.open("");
         u_.line("const int64_t " + v + " = " + i + " + " + number(w * step) + ";");
+        for (auto& p : u_.prefetches)
+          if (p.host == &f_)
+            u_.line("__builtin_prefetch(m" + std::to_string(p.memory) + " + " + text(p.at) + ", 0, 2);");
         term(w);
         u_.close();
       }

@@ -27,7 +27,7 @@ using kernel::Range;
 
 // A statement with arithmetic to spare fetches what the next round of its loop reads first.
 struct Prefetch {
-  const kernel::Apply* host;
+  const void* host; // an Apply or a Fold
   int memory;
   Affine at; // in the host's variables
 };

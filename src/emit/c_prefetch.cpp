@@ -51,7 +51,7 @@ std::vector<TileAxis> lanes_last(std::vector<TileAxis> axes, size_t lane) {
 
 void plan_prefetches(Unit& u, const kernel::Block& body, Var v, int64_t step) {
   struct Pass {
-    const kernel::Apply* apply;
+    const void* host;
     const kernel::Body* body;
     std::vector<TileAxis> axes;
     int effort;
@@ -65,7 +65,8 @@ void plan_prefetches(Unit& u, const kernel::Block& body, Var v, int64_t step) {
     } else if (auto* f = std::get_if<kernel::Fold>(&s.node); f && f->vector >= 0) {
       std::vector<TileAxis> axes = f->kept;
       axes.insert(axes.end(), f->folded.begin(), f->folded.end());
-      passes.push_back({nullptr, &f->body, lanes_last(axes, size_t(f->vector)), 0});
+      passes.push_back({f, &f->body, lanes_last(axes, size_t(f->vector)),
+                        effort_along(u, f->body, axes[size_t(f->vector)].var)});
     }
   }
   std::vector<std::string> seen; // rows of a memory
@@ -89,7 +90,7 @@ void plan_prefetches(Unit& u, const kernel::Block& body, Var v, int64_t step) {
       const Pass* host = nullptr;
       for (size_t h = first + 1; h < passes.size(); ++h) {
         const Pass& q = passes[h];
-        bool same = q.apply && q.axes.size() == p.axes.size();
+        bool same = q.axes.size() == p.axes.size();
         for (size_t i = 0; same && i < q.axes.size(); ++i) same = q.axes[i].extent == p.axes[i].extent;
         if (same && (!host || q.effort > host->effort)) host = &q;
       }
@@ -102,7 +103,7 @@ void plan_prefetches(Unit& u, const kernel::Block& body, Var v, int64_t step) {
         next = without(next, p.axes[i].var);
       }
       for (auto& [x, k] : moved) next = next + kernel::variable(x, k);
-      u.prefetches.push_back({host->apply, r.memory, settled(u, next)});
+      u.prefetches.push_back({host->host, r.memory, settled(u, next)});
     }
   }
 }
