@@ -77,7 +77,8 @@ struct Policy {
     return false;
   }
 
-  // A map larger than what it reads is better recomputed than stored; a short contraction counts what it reads.
+  // A map larger than what it reads is better recomputed than stored; a short contraction counts what it
+  // reads.
   bool is_larger_than_its_reads(const Comp& m, double size) {
     double read = 0;
     for (auto& a : m.args) {
