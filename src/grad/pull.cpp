@@ -23,6 +23,8 @@ struct Puller {
   // Forms here: axis q < rank is the source's coordinate q, axis rank + a is y's axis a; reads are y's.
   std::map<int, Form> solved = {}; // y's axis -> form
   std::vector<char> done = std::vector<char>(size_t(rank), 0);
+  std::map<int, std::vector<std::pair<int, int64_t>>> spread =
+      {}; // coordinate -> y's axes that fill it, outer first
 
   Form lifted(const Form& f) const {
     return ir::compose(f, [&](int a) {
@@ -77,6 +79,31 @@ struct Puller {
     return true;
   }
 
+  // A coordinate that several axes fill exactly, in mixed radix (head and feature, group and channel): the
+  // axes stay the result's points, and its output view puts them together again.
+  void spread_axes() {
+    std::set<int> taken;
+    for (int q = 0; q < rank; ++q) {
+      const Form f = lifted(read.view[size_t(q)]);
+      if (done[size_t(q)] || f.axes.size() < 2 || !f.args.empty() || !(f.c == Extent(0))) continue;
+      std::vector<std::pair<int64_t, int>> terms;
+      for (auto& [a, k] : f.axes) terms.push_back({k, a - rank});
+      std::sort(terms.begin(), terms.end());
+      int64_t span = 1;
+      bool exact = true;
+      for (auto& [k, a] : terms) {
+        exact = exact && a >= 0 && k == span && y.extent(a).is_constant() && !taken.count(a);
+        if (exact) span *= y.extent(a).value();
+      }
+      if (!exact || !(shape[size_t(q)] == Extent(span))) continue;
+      for (auto& [k, a] : terms) {
+        taken.insert(a);
+        spread[q].insert(spread[q].begin(), {a, k});
+      }
+      done[size_t(q)] = 1;
+    }
+  }
+
   struct Pulled {
     Comp n;
     Id when;
@@ -84,19 +111,41 @@ struct Puller {
 
   Pulled moved(Id term, Id when) {
     while (solve_one(true)) {}
+    spread_axes();
     while (solve_one(false)) {}
     Comp n;
-    n.points = shape;
-    std::map<int, int> place;
+    std::map<int, int> place;    // y's axis -> axis of n
+    std::vector<int> coordinate; // the point that is coordinate q, or -1
+    ir::Out out;
+    for (int q = 0; q < rank; ++q) {
+      Form at = ir::axis(int(n.points.size()));
+      coordinate.push_back(spread.count(q) ? -1 : int(n.points.size()));
+      if (auto it = spread.find(q); it != spread.end()) {
+        at = {};
+        for (auto& [a, k] : it->second) {
+          place[a] = int(n.points.size());
+          at = at + ir::axis(place[a], k);
+          n.points.push_back(y.extent(a));
+        }
+      } else {
+        n.points.push_back(shape[size_t(q)]);
+      }
+      out.view.push_back(at);
+    }
+    for (size_t a = 0; a < n.points.size(); ++a) out.axes.push_back(int(a));
+    if (spread.empty())
+      out.view.clear();
+    else
+      out.shape = shape;
     for (int a = 0; a < y.axis_count(); ++a)
-      if (!solved.count(a)) {
-        place[a] = rank + int(n.folds.size());
+      if (!solved.count(a) && !place.count(a)) {
+        place[a] = int(n.points.size() + n.folds.size());
         n.folds.push_back(y.extent(a));
       }
     Import* import = nullptr;
     const std::function<Form(const Form&)> settled = [&](const Form& f) {
       return ir::compose(
-          f, [&](int a) { return ir::axis(a < rank ? a : place.at(a - rank)); },
+          f, [&](int a) { return ir::axis(a < rank ? coordinate[size_t(a)] : place.at(a - rank)); },
           [&](int u) { return ir::uniform(import->take(u)); });
     };
     Import in(p, y, n, [&](int a) {
@@ -112,7 +161,7 @@ struct Puller {
     }
     for (int q = 0; q < rank; ++q)
       if (!done[size_t(q)]) {
-        const Form gap = settled(lifted(read.view[size_t(q)])) - ir::axis(q);
+        const Form gap = settled(lifted(read.view[size_t(q)])) - ir::axis(coordinate[size_t(q)]);
         insert(at, gap);
         insert(at, -1 * gap);
       }
@@ -121,7 +170,7 @@ struct Puller {
     n.lift = {in.body(term)};
     const Id condition = in.body(when);
     if (!in.why().empty()) throw Refused{name + ": " + in.why()};
-    n.outs = {every_axis(size_t(rank))};
+    n.outs = {out};
     return {std::move(n), condition};
   }
 
@@ -130,6 +179,7 @@ struct Puller {
   // Does a map of these points exist wherever the source does, and only there?
   bool exists_with_source(const Comp& n) {
     if (n.domain == ir::everywhere()) return true;
+    if (!spread.empty()) return false;
     const Comp* source = g[read.from.node].comp();
     if (!source || !source->is_map() || !source->outs[0].view.empty()) return false;
     Comp trial = n;
@@ -180,9 +230,10 @@ struct Puller {
     inner.lift = {rewrite::term_of(p, inside)};
     inner.monoid = sum_monoid(p);
     if (total) inner.domain = ir::everywhere();
+    inner.outs = {every_axis(n.points.size())};
     const Port sum{g.add({inner, name + " sum", where}), 0};
     n.folds.clear();
-    outside.factors.push_back(read_at(g, n, sum, here(size_t(rank))));
+    outside.factors.push_back(read_at(g, n, sum, here(n.points.size())));
     n.lift = {rewrite::term_of(p, outside)};
     return finish(std::move(n), when);
   }
