@@ -16,6 +16,7 @@ def shape(w):
 prefix, files = sys.argv[1], sys.argv[2:]
 runs = [json.load(open(f)) for f in files]
 rows = {r["work"]: r for run in runs for r in run["rows"]}
+sections = ["gemm bf16", "gemm f16", "gemm tf32", "attention", "variants"]
 json.dump({"runs": [{k: v for k, v in run.items() if k != "rows"} for run in runs], "rows": list(rows.values())}, open(prefix + ".json", "w"), indent=1)
 with open(prefix + ".md", "w") as out:
     say = lambda *x: print(*x, file=out)
@@ -25,10 +26,12 @@ with open(prefix + ".md", "w") as out:
     say("rounds of twenty replays, random data, the chip warmed by the peer. Ratio: the fastest peer's time over ours; above 1 we are faster.\n")
     say("Reprint: build with `-DTANG_BENCH=ON`, then on the machine `python3 bench/h200/tensor_peers.py build/bench/h200/tensor CACHE OUT bench/h200/works.txt`")
     say("and here `python3 bench/h200/report.py docs/results/h200 OUT/tensor.json`.\n")
+    say("Rows whose error reads `ok` were checked too; their times are from the printed table of a run whose file was cut off.\n")
     for run in runs: say(f"- {run['date']}: {run['device']}, driver and state `{run['driver']}`, torch {run['torch']}, cuDNN {run['cudnn']}")
-    for name in dict.fromkeys(section(r["work"].split()) for r in rows.values()):
+    for name in sections:
         mine = [r for r in rows.values() if section(r["work"].split()) == name]
         ratios = [r["ratio"] for r in mine if "ratio" in r]
+        if not mine: continue
         say(f"\n## {name}\n")
         if ratios:
             say(f"{len(ratios)} rows beside a peer: geometric mean {math.exp(sum(map(math.log, ratios)) / len(ratios)):.3f}, worst {min(ratios):.3f}.\n")

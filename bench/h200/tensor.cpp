@@ -116,7 +116,7 @@ struct Work {
 
 // Normal values; long buffers repeat a block of a prime number of them.
 std::vector<uint8_t> normals(size_t n, ir::Format f, uint64_t seed) {
-  constexpr size_t block = 1000003;
+  constexpr size_t block = 200003;
   std::mt19937_64 rng(seed);
   std::normal_distribution<double> normal;
   std::vector<double> values(std::min(n, block));

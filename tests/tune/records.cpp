@@ -32,7 +32,7 @@ Record random_record(std::mt19937_64& rng) {
       target::Roles x;
       x.math = int(1 + rng() % 3), x.split = int(1 + rng() % 9), x.turns = rng() % 2, x.reuse = rng() % 2;
       x.persist = target::Persist(rng() % 2), x.order = target::WorkOrder(rng() % 3);
-      for (uint64_t n = rng() % 3; n; --n) x.stages.push_back(int(1 + rng() % 8));
+      for (uint64_t rings = rng() % 3; rings; --rings) x.stages.push_back(int(1 + rng() % 8));
       f.roles = x;
     }
     if (rng() % 2) f.ways = 1 + int(rng() % 64);
