@@ -131,22 +131,24 @@ struct TensorChooser {
     std::vector<Candidate> order;
     const int64_t narrower = expr::row(base.format).bits / 16; // a box is 128 bytes of terms
     for (Shape s : {Shape{2, 256, 64, 4, 1.0}, Shape{2, 192, 64, 4, 0.97}, Shape{2, 128, 64, 6, 0.93},
-                    Shape{2, 64, 128, 4, 0.75}, Shape{1, 256, 64, 4, 0.75}, Shape{1, 128, 128, 4, 0.7},
-                    Shape{1, 96, 128, 5, 0.68}, Shape{1, 64, 128, 6, 0.6}, Shape{1, 32, 128, 8, 0.45}}) {
+                    Shape{2, 64, 128, 4, 0.75}, Shape{1, 256, 64, 4, 0.75}, Shape{1, 128, 128, 4, 0.65},
+                    Shape{1, 96, 128, 5, 0.6}, Shape{1, 64, 128, 6, 0.5}, Shape{1, 32, 128, 8, 0.3}}) {
       s.loop /= narrower;
       const int64_t rows = team_rows * s.math, steps = (k + s.loop - 1) / s.loop;
       const double depth = double(s.loop), arithmetic = 2 * double(rows * s.columns) * depth /
                                                         (t.matrix_rate / double(narrower) * s.reached);
-      const double bytes = 2 * double(narrower) * double(std::min(rows, m) + s.columns) * depth / t.near_rate;
+      const double bytes = 2 * double(narrower) * double(rows + s.columns) * depth / t.near_rate;
       for (int64_t split = 1; split <= 16 && split * 2 <= std::max<int64_t>(2, steps); ++split) {
         const int64_t part = (steps + split - 1) / split;
         if ((steps + part - 1) / part != split) continue;
         const int64_t work = batch * blocks(base.rows, rows) * blocks(columns, s.columns) * split;
         const double waves = double((work + t.workers - 1) / t.workers);
+        // A part is stored by each team; of a tile's parts one block reads all, a team its rows alone.
+        const double part_bytes = double(team_rows * s.columns) * 4;
+        const double store = split > 1 ? double(s.math + 1) * part_bytes / t.near_rate : 0;
         double seconds =
-            std::max(waves * (double(part) * std::max(arithmetic, bytes) + block_seconds), memory);
-        if (split > 1) // one team reads all parts of its rows, alone
-          seconds += join_seconds + double(split * team_rows * s.columns) * 4 / t.near_rate;
+            std::max(waves * (double(part) * std::max(arithmetic, bytes) + block_seconds + store), memory);
+        if (split > 1) seconds += join_seconds + double(split) * part_bytes / t.near_rate;
         order.push_back({seconds, s, split});
       }
     }
