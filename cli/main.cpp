@@ -143,6 +143,22 @@ int main(int argc, char** argv) {
     one->callback([&, verb] { act = [&, verb] { return cli::cache(c, verb, file, days, most); }; });
   }
 
+  cli::FuzzArguments fuzzing;
+  auto* fuzz = shared(app.add_subcommand("fuzz", "random graphs on several targets against the oracle\n  tang fuzz --seed 1 --seconds 60 --targets c"));
+  fuzz->add_option("--seed", fuzzing.seed, "of the first case")->default_val(1);
+  fuzz->add_option("--seconds", fuzzing.seconds, "how long (default 60 unless --cases is given)");
+  fuzz->add_option("--cases", fuzzing.cases, "how many a target");
+  fuzz->add_option("--batch", fuzzing.batch, "cases a compilation of the C target")->default_val(40);
+  fuzz->add_option("--targets", fuzzing.targets, "c, simulator, opencl, vulkan, cuda")->delimiter(',')->default_val("c");
+  fuzz->add_option("--mutants", fuzzing.mutants, "instead: so many kernels changed by each operator; are they found?");
+  fuzz->add_option("--choices", fuzzing.choices, "one case by its choices: what a finding prints");
+  fuzz->add_option("--out", c.out, "folder of what was found, as .tang files");
+  fuzz->add_flag("--no-shrinking", fuzzing.no_shrinking, "findings as they are");
+  fuzz->callback([&] {
+    if (!fuzzing.cases && fuzzing.seconds <= 0) fuzzing.seconds = 60;
+    act = [&] { return cli::fuzz_targets(c, fuzzing); };
+  });
+
   auto* devices = shared(app.add_subcommand("devices", "what was found to run on, with limits"));
   devices->callback([&] { act = [&] { return cli::devices(c); }; });
   app.add_subcommand("version", "the version")->callback([&] {

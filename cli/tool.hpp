@@ -61,4 +61,17 @@ int bound_file(const Common& c, const std::string& file, int64_t memory, bool in
                const std::string& coq);
 int devices(const Common& c);
 
+struct FuzzArguments {
+  uint64_t seed = 1;
+  double seconds = 0;
+  int64_t cases = 0;
+  int batch = 40;
+  int64_t mutants = 0; // sites an operator, of kernels that random cases give
+  bool no_shrinking = false;
+  std::vector<std::string> targets;
+  std::string choices; // of one case, to repeat it
+};
+
+int fuzz_targets(const Common& c, const FuzzArguments& a); // 0: nothing was found
+
 } // namespace tang::cli

@@ -29,4 +29,5 @@ tang_room(run      USES rewrite lower emit device)  # the pipeline as one readab
 tang_room(verify   USES run eval)       # poison, guard bands, kernel against oracle, blame by provenance
 find_package(SQLite3 REQUIRED)
 tang_room(tune     USES verify bound text LIBS SQLite::SQLite3 nlohmann_json::nlohmann_json)  # measured search, its cache, floor and estimate
-tang_room(cli      FOLDER cli USES tune models formats prove)  # the command line
+tang_room(fuzz     NO_UNITY USES verify text grad)  # random cases, their judge, shrinking, mutation of kernels
+tang_room(cli      FOLDER cli USES tune models formats prove fuzz)  # the command line

@@ -126,7 +126,11 @@ void CpuDevice::copy(const Slice& to, const Slice& from) {
 }
 
 std::shared_ptr<Code> CpuDevice::compile(const Unit& unit) {
-  return std::make_shared<CpuCode>(cpu_, compiler_->compile(unit.source), unit.entries);
+  return load(compiler_->compile(unit.source), unit.entries);
+}
+
+std::shared_ptr<Code> CpuDevice::load(std::shared_ptr<Library> library, const std::vector<Entry>& entries) {
+  return std::make_shared<CpuCode>(cpu_, std::move(library), entries);
 }
 
 } // namespace tang::device

@@ -58,6 +58,8 @@ public:
   std::shared_ptr<Region> allocate(size_t bytes, bool guards) override;
   void copy(const Slice& to, const Slice& from) override;
   std::shared_ptr<Code> compile(const Unit& unit) override;
+  // Kernels of a library that was compiled before, perhaps with those of other programs.
+  std::shared_ptr<Code> load(std::shared_ptr<Library> library, const std::vector<Entry>& entries);
 
   void wait() override {}
 

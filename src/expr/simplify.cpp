@@ -52,6 +52,7 @@ private:
   Order order_;
   const std::map<Id, int>& rank_;
   std::unordered_map<Id, Id> memo_;
+  std::unordered_map<Id, Poly> polys_;
 
   Product one() const { return Product(order_); }
 
@@ -171,7 +172,14 @@ private:
     return op == Op::add || op == Op::mul || op == Op::neg || (op == Op::recip && type == Type::real);
   }
 
-  Poly poly(Id id) {
+  Poly poly(Id id) { // once a term: without, a value that is used twice at each of n levels costs 2^n
+    if (auto it = polys_.find(id); it != polys_.end()) return it->second;
+    const Poly out = expanded(id);
+    polys_.emplace(id, out);
+    return out;
+  }
+
+  Poly expanded(Id id) {
     const Term t = p_[id];
     if (t.op == Op::literal) return constant(t.type == Type::real ? t.r : double(t.whole));
     if (t.op == Op::add) return plus(poly(t.args[0]), poly(t.args[1]));

@@ -33,7 +33,7 @@ public:
 private:
   void axes(const std::vector<TileAxis>& a, Facts& f) {
     for (auto& x : a) {
-      if (x.extent < 1) say("axis " + text_.var(x.var) + " has extent " + std::to_string(x.extent));
+      if (x.extent < 0) say("axis " + text_.var(x.var) + " has extent " + std::to_string(x.extent));
       if (define(f, x.var)) f.define(x.var, 0, std::max<int64_t>(0, x.extent - 1));
     }
   }

@@ -66,7 +66,7 @@ Place Frame::place(const ir::Comp& n, const std::vector<int>& core, const std::v
     out.of.push_back(a);
     out.at[size_t(a)] = out.at[size_t(a)] + variable(v);
     const int64_t whole = n.extent(a).value();
-    if (core[size_t(a)] >= 0 && whole % e) out.tails.push_back({constant(whole - 1) - out.at[size_t(a)], {}});
+    if (core[size_t(a)] >= 0 && e && whole % e) out.tails.push_back({constant(whole - 1) - out.at[size_t(a)], {}});
   }
   return out;
 }
@@ -168,10 +168,9 @@ Affine Frame::time() {
   if (!time_) {
     check(around.time >= 0, "a window over time outside a recurrence");
     kernel::Memory m;
-    m.format = Format::i64;
-    m.shape = {1};
+    m.format = Format::i64; // of rank 0, as the step's own input that reads the same clock
     const kernel::Var v = k.fresh("time");
-    head.push_back({kernel::Let{v, kernel::Let::load, {}, 1, Ref{temporary(around.time, m, false), {{constant(0), {}}}, false}}});
+    head.push_back({kernel::Let{v, kernel::Let::load, {}, 1, Ref{temporary(around.time, m, false), {}, false}}});
     time_ = variable(v);
   }
   return *time_;

@@ -77,6 +77,7 @@ std::vector<int64_t> bound_shape(const std::vector<ir::Extent>& s) {
   for (auto& e : s) out.push_back(e.value());
   return out;
 }
+bool empty(const std::vector<int64_t>& shape) { return std::find(shape.begin(), shape.end(), 0) != shape.end(); }
 // The window of `view` in what the outer binding says: views compose.
 Bound window(Bound outer, const std::vector<ir::Form>& view, int64_t steps, const std::vector<int64_t>& shape) {
   check(outer.view.empty(), "a window of a window is copied first");
@@ -122,6 +123,7 @@ struct RecurLowerer {
     return bounds.emplace(p, fresh(p, b->format)).first->second;
   }
   void copy_port(const Bound* from, const Bound& to, Port shaped, const std::string& what) {
+    if (empty(bound_shape(g.shape(shaped)))) return;
     add(copy(outer, from, to, bound_shape(g.shape(shaped)), g.type(shaped), time, t, what));
   }
   void run() {
@@ -147,7 +149,7 @@ struct RecurLowerer {
       const Port port{node, uint32_t(r.states.size() + e)};
       if (!outer.buffer(port)) continue;
       const Bound whole = around.bind(port);
-      add(copy(outer, nullptr, whole, whole.shape, g.type(r.emits[e].out), -1, t, label("clear ", e)));
+      if (!empty(whole.shape)) add(copy(outer, nullptr, whole, whole.shape, g.type(r.emits[e].out), -1, t, label("clear ", e)));
       emitted[e] = window(whole, r.emits[e].view, steps, bound_shape(g.shape(r.emits[e].out)));
     }
     Loop loop;
@@ -197,6 +199,8 @@ void lower_recur(const ir::Recur& r, NodeId node, const plan::Plan& outer, const
 void lower_steps(const plan::Plan& p, const Surroundings& around, const schedule::Schedule& s, const target::Target& t, int depth,
                  std::optional<int> as_step, Program& out) {
   ir::Graph g = *p.graph;  // lowering splits absence from values in the graph's pool; the plan's graph stays as it is
+  for (auto& n : g.nodes)  // nothing is one bound that never holds: an empty list of pieces would read as no test
+    if (auto* c = std::get_if<ir::Comp>(&n.what); c && c->domain.empty()) c->domain = {{ir::constant(-1)}};
   for (size_t k = 0; k < p.steps.size(); ++k) {
     const plan::Step& step = p.steps[k];
     const int number = as_step ? *as_step : int(k);

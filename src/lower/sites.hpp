@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 
+#include "tang/base/hash.hpp"
 #include "tang/base/number.hpp"
 #include "tang/kernel/kernel.hpp"
 
@@ -112,6 +113,8 @@ public:
       for (auto& a : args) out += a + ",";
       out += ")";
     }
+    // A long one by its digest (128 bits): a term used twice at each of n levels would have a name of 2^n.
+    if (out.size() > 256) out = "#" + std::to_string(hash_of(out)) + "." + std::to_string(hash_of(out + "#"));
     return names_[id] = out;
   }
 

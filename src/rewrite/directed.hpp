@@ -9,6 +9,10 @@ namespace tang::rewrite {
 // map.
 Graph expose_support(const Graph& g);
 
+// The graph; where an or_else catches the absence of a read itself, with its supports exposed. Rules take a
+// read that no condition guards for present: to them or_else(read, v) is the read.
+Graph closed(const Graph& g);
+
 // Fold over an axis = fold over blocks of the folds over a block: the partial states and their join are
 // nodes. Refused when an order matters that the split would change.
 Result<Rewritten> split_fold(const Graph& g, ir::NodeId node, int fold_axis, int64_t block);

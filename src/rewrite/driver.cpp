@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tang/rewrite/directed.hpp"
+
 namespace tang::rewrite {
 
 namespace {
@@ -35,28 +37,16 @@ Graph with_steps(const Graph& g, const std::vector<Rule>& rules, Trace& trace) {
     if (!e.live[id]) continue;
     Node n = e.node(id);
     if (auto* r = std::get_if<ir::Recur>(&n.what)) {
-      const Graph& old = *r->step;
-      Graph inner = old;
-      inner.outputs.clear();
-      auto add = [&](Port p, const std::string& name) {
-        inner.outputs.push_back({p, name, ir::default_format(old.type(p))});
-      };
-      for (size_t k = 0; k < r->states.size(); ++k) add(r->states[k].out, "next " + std::to_string(k));
-      for (size_t k = 0; k < r->emits.size(); ++k) add(r->emits[k].out, "emit " + std::to_string(k));
-      Optimized next = optimize(inner, rules);
-      if (!next.trace.steps.empty()) {
-        std::map<std::string, NodeId> named;
-        for (NodeId k = 0; k < next.graph.nodes.size(); ++k)
-          if (next.graph[k].input()) named[next.graph[k].name] = k;
-        auto now = [&](NodeId in) { return named.at(old[in].name); };
-        for (auto& s : r->states) s.in = now(s.in);
-        for (auto& a : r->args) a.in = now(a.in);
-        r->time = now(r->time);
-        size_t k = 0;
-        for (auto& s : r->states) s.out = next.graph.outputs[k++].port;
-        for (auto& x : r->emits) x.out = next.graph.outputs[k++].port;
-        r->step = std::make_shared<const Graph>(std::move(next.graph));
-        for (auto& s : next.trace.steps) {
+      Trace steps;
+      auto next = with_step(*r, [&](const Graph& step) -> std::optional<Graph> {
+        Optimized o = optimize(step, rules);
+        steps = std::move(o.trace);
+        if (steps.steps.empty()) return {};
+        return std::move(o.graph);
+      });
+      if (next) {
+        *r = std::move(*next);
+        for (auto& s : steps.steps) {
           s.what.insert(s.what.begin(), "in the step of " + g.label({id, 0}) + ":");
           trace.steps.push_back(std::move(s));
         }
@@ -70,7 +60,7 @@ Graph with_steps(const Graph& g, const std::vector<Rule>& rules, Trace& trace) {
 
 Optimized optimize(const Graph& g, const std::vector<Rule>& rules) {
   Optimized out;
-  out.graph = with_steps(g, rules, out.trace);
+  out.graph = with_steps(closed(g), rules, out.trace);
   Cost cost = cost_of(out.graph);
   std::map<std::string, int> refused_at; // rule -> version of the graph that it refused
   int version = 0;

@@ -74,4 +74,31 @@ Changed change_each(const Graph& g, const Change& change) {
   return {std::move(out), std::move(what)};
 }
 
+std::optional<ir::Recur> with_step(const ir::Recur& r,
+                                   const std::function<std::optional<Graph>(const Graph&)>& change) {
+  const Graph& old = *r.step;
+  Graph inner = old;
+  inner.outputs.clear();
+  auto add = [&](Port p, const std::string& name) {
+    inner.outputs.push_back({p, name, ir::default_format(old.type(p))});
+  };
+  for (size_t k = 0; k < r.states.size(); ++k) add(r.states[k].out, "next " + std::to_string(k));
+  for (size_t k = 0; k < r.emits.size(); ++k) add(r.emits[k].out, "emit " + std::to_string(k));
+  std::optional<Graph> next = change(inner);
+  if (!next) return {};
+  std::map<std::string, NodeId> named;
+  for (NodeId k = 0; k < next->nodes.size(); ++k)
+    if (next->nodes[k].input()) named[next->nodes[k].name] = k;
+  ir::Recur out = r;
+  auto now = [&](NodeId in) { return named.at(old[in].name); };
+  for (auto& s : out.states) s.in = now(s.in);
+  for (auto& a : out.args) a.in = now(a.in);
+  out.time = now(r.time);
+  size_t k = 0;
+  for (auto& s : out.states) s.out = next->outputs[k++].port;
+  for (auto& x : out.emits) x.out = next->outputs[k++].port;
+  out.step = std::make_shared<const Graph>(std::move(*next));
+  return out;
+}
+
 } // namespace tang::rewrite

@@ -53,4 +53,9 @@ struct Changed {
 
 Changed change_each(const Graph& g, const Change& change);
 
+// The recurrence with another step, or nothing. `change` gets the step with its next states and emits as its
+// outputs, in this order, and keeps them and the names of the inputs.
+std::optional<ir::Recur> with_step(const ir::Recur& r,
+                                   const std::function<std::optional<Graph>(const Graph&)>& change);
+
 } // namespace tang::rewrite

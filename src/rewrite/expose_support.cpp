@@ -9,10 +9,121 @@
 namespace tang::rewrite {
 
 namespace {
+// Does every coordinate of an array get a point? The axes of each coordinate fill it like the digits of a
+// number.
+bool fills(const std::vector<Form>& view, const std::vector<ir::Extent>& extents,
+           const std::vector<ir::Extent>& shape) {
+  std::vector<char> used(extents.size(), 0);
+  for (size_t d = 0; d < view.size(); ++d) {
+    if (!view[d].c.is_constant() || !view[d].args.empty()) return false;
+    auto digits = view[d].axes;
+    std::sort(digits.begin(), digits.end(),
+              [](auto& a, auto& b) { return std::abs(a.second) < std::abs(b.second); });
+    ir::Extent span = 1, low = view[d].c;
+    for (auto& [a, k] : digits) {
+      if (!(span == ir::Extent(std::abs(k)))) return false;
+      if (k < 0) low = low + ir::Extent(k) * (extents[size_t(a)] - ir::Extent(1));
+      span = span * extents[size_t(a)];
+      used[size_t(a)] = 1;
+    }
+    if (!(low == ir::Extent(0)) || !(span == shape[d])) return false;
+  }
+  for (size_t a = 0; a < extents.size(); ++a)
+    if (!used[a] && !(extents[a] == ir::Extent(1))) return false;
+  return true;
+}
+
+// Which coordinates of an output view exist: those that some point of the axes reaches, where `when` holds
+// there.
+struct Reach {
+  Comp any; // points: coordinates; folds: axes
+
+  Reach(Pool& p, const std::vector<Form>& view, const std::vector<ir::Extent>& extents,
+        const std::vector<ir::Extent>& shape) {
+    any.points = shape;
+    any.folds = extents;
+    const int n = int(shape.size());
+    ir::Conj same;
+    for (int d = 0; d < n; ++d) {
+      const Form gap = compose(view[size_t(d)], [&](int a) { return axis(n, a); }) - ir::axis(d);
+      insert(same, gap);
+      insert(same, -1 * gap);
+    }
+    any.domain = {same};
+    const Id x = p.leaf(Op::var, Type::boolean, 0), y = p.leaf(Op::var, Type::boolean, 1);
+    any.monoid = ir::Monoid{"any", {expr::truth(false)}, {p.make(Op::either, {x, y})}, true};
+    any.lift = {expr::yes(p)};
+    ir::Out out;
+    for (int d = 0; d < n; ++d) out.axes.push_back(d);
+    any.outs = {out};
+  }
+
+  static Form axis(int points, int a) { return ir::axis(points + a); }
+
+  Form at(int a) const { return axis(int(any.points.size()), a); } // of the mapped node, here
+};
+
+// Where a map exists, as an array over its coordinates.
+Comp existence(Pool& p, const Comp& n, const std::vector<ir::Extent>& shape) {
+  const ir::Out& own = n.outs[0];
+  std::vector<Form> view = own.view;
+  if (view.empty())
+    for (int a : own.axes) view.push_back(ir::axis(a));
+  Reach reach(p, view, n.points, shape);
+  Import in(p, n, reach.any, [&](int a) { return reach.at(a); });
+  reach.any.domain = intersection(reach.any.domain, in.domain(n.domain));
+  reach.any.lift = {in.body(expr::present(p, n.lift[0]).when)};
+  return reach.any;
+}
+
+// The same recurrence with the supports of its step exposed. What it emits and may be absent has an emit
+// beside it that says where it exists; a place that no step writes is 0 there, which is no.
+std::optional<ir::Recur> exposed(const ir::Recur& r, bool is_read,
+                                 std::vector<std::pair<uint32_t, uint32_t>>& beside) {
+  bool changed = false;
+  ir::Recur out = *with_step(r, [&](const Graph& step) -> std::optional<Graph> {
+    Graph inner = expose_support(step);
+    changed = ir::hash(inner) != ir::hash(step);
+    return inner;
+  });
+  Graph inner = *out.step;
+  for (size_t k = 0; k < r.emits.size(); ++k) {
+    ir::Recur::Emit& emit = out.emits[k];
+    std::vector<ir::Extent> extents = inner.shape(emit.out);
+    extents.insert(extents.begin(), r.steps);
+    const Comp* n = inner[emit.out.node].comp();
+    const bool map = n && n->is_map();
+    const bool partial =
+        map && (n->domain != ir::everywhere() ||
+                expr::present(inner.pool, n->lift[0]).when != expr::yes(inner.pool) ||
+                (!n->outs[0].view.empty() && !fills(n->outs[0].view, n->points, n->outs[0].shape)));
+    if (!is_read || (!partial && r.live == ir::everywhere() && fills(emit.view, extents, emit.shape)))
+      continue;
+    Comp total;
+    if (map) {
+      total = existence(inner.pool, *n, inner.shape(emit.out));
+    } else {
+      total.points = inner.shape(emit.out);
+      total.lift = {expr::yes(inner.pool)};
+      ir::Out o;
+      for (size_t a = 0; a < total.points.size(); ++a) o.axes.push_back(int(a));
+      total.outs = {o};
+    }
+    beside.push_back({uint32_t(r.states.size() + k), uint32_t(r.states.size() + out.emits.size())});
+    ir::Recur::Emit more{{inner.add({std::move(total), "exists", {}}), 0}, emit.view, emit.shape};
+    inner.outputs.push_back({more.out, "exists " + std::to_string(k), ir::Format::boolean});
+    out.emits.push_back(std::move(more));
+    changed = true;
+  }
+  if (!changed) return {};
+  out.step = std::make_shared<const Graph>(std::move(inner));
+  return out;
+}
+
 Result<Rewritten> apply_expose_support(const Graph& g) {
   Edit e(g);
   Pool& p = e.to.pool;
-  std::map<NodeId, NodeId> alive_map; // new map with a predicate -> the bool map beside it
+  std::map<Port, Port> alive_map; // new map with a predicate -> the bool map beside it
   std::set<NodeId> outputs;
   for (auto& o : g.outputs) outputs.insert(o.port.node);
   std::vector<char> is_read(g.nodes.size(), 0);
@@ -25,27 +136,34 @@ Result<Rewritten> apply_expose_support(const Graph& g) {
     Node node = e.node(id);
     auto* n = std::get_if<Comp>(&node.what);
     if (!n) {
-      e.put(id, std::move(node));
+      std::vector<std::pair<uint32_t, uint32_t>> beside; // an emit's port, and that of where it exists
+      if (auto* r = std::get_if<ir::Recur>(&node.what))
+        if (auto next = exposed(*r, is_read[id], beside)) {
+          *r = std::move(*next);
+          what.push_back(g.label({id, 0}) + ", its step");
+        }
+      const NodeId now = e.put(id, std::move(node));
+      for (auto& [port, exists] : beside) alive_map[{now, port}] = {now, exists};
       continue;
     }
     bool changed = false;
     const std::set<int> indices = index_reads(*n);
     for (int a = 0, count = int(n->args.size()); a < count; ++a) {
       const Arg read = n->args[size_t(a)];
+      if (indices.count(a)) continue;
       const Comp* at = e.to[read.from.node].comp();
-      if (!at || !at->is_map() || !at->outs[0].view.empty() || indices.count(a)) continue;
-      const Comp m = *at;
       std::vector<Id> needs;
-      if (m.domain != ir::everywhere()) {
+      if (at && at->is_map() && at->outs[0].view.empty() && at->domain != ir::everywhere()) {
+        const Comp m = *at;
         const auto picked = picked_axes(m, read);
         Import in(p, m, *n, [&](int x) { return picked.at(x); });
         const Domain d = ir::pruned(in.domain(m.domain), n->extents(), e.to.symbols);
         if (d != ir::everywhere() && !ir::implies(n->domain, d)) needs.push_back(in.guard(d));
       }
-      if (auto it = alive_map.find(read.from.node); it != alive_map.end())
-        needs.push_back(read_leaf(p, Type::boolean, add_read(*n, {{it->second, 0}, read.view})));
+      if (auto it = alive_map.find(read.from); it != alive_map.end())
+        needs.push_back(read_leaf(p, Type::boolean, add_read(*n, {it->second, read.view})));
       if (needs.empty()) continue;
-      const Id leaf = read_leaf(p, p[m.lift[0]].type, a),
+      const Id leaf = read_leaf(p, e.to.type(read.from), a),
                guarded = p.make(Op::only, {expr::conjunction(p, needs), leaf});
       // A use that already stands under this very guard stays as it is, and so does a term that does.
       const Id mark = p.leaf(Op::var, p[leaf].type, 1 << 20);
@@ -68,12 +186,18 @@ Result<Rewritten> apply_expose_support(const Graph& g) {
     // The map itself: its predicate becomes a bool map, its body total inside its domain. An output keeps its
     // absence.
     std::optional<Node> beside;
-    if (n->is_map() && n->outs[0].view.empty() && is_read[id]) {
+    const ir::Out own = n->outs[0];
+    const bool holes = n->is_map() && !own.view.empty() &&
+                       (n->domain != ir::everywhere() || !fills(own.view, n->points, own.shape));
+    if (n->is_map() && is_read[id]) {
       const expr::Present x = expr::present(p, n->lift[0]);
-      if (x.when != expr::yes(p)) {
+      if (x.when != expr::yes(p) || holes) {
         Comp live = *n;
         live.lift = {x.when};
+        if (!own.view.empty()) live = existence(p, *n, own.shape);
         beside = Node{live, node.name.empty() ? "exists" : node.name + " exists", node.where};
+      }
+      if (x.when != expr::yes(p)) {
         const Id fill = p.number(0, p[x.value].type);
         if (!outputs.count(id)) {
           n->lift[0] = p.make(Op::or_else, {p.make(Op::only, {x.when, x.value}), fill});
@@ -82,7 +206,7 @@ Result<Rewritten> apply_expose_support(const Graph& g) {
       }
     }
     const NodeId now = e.put(id, std::move(node));
-    if (beside) alive_map[now] = e.to.add(std::move(*beside));
+    if (beside) alive_map[{now, 0}] = {e.to.add(std::move(*beside)), 0};
   }
   if (what.empty()) return Refusal{"every read of a map repeats its support"};
   return Rewritten{e.finish(), what};
@@ -103,6 +227,23 @@ Graph expose_support_witness() {
 Graph expose_support(const Graph& g) {
   auto r = apply_expose_support(g);
   return r ? std::move(r->graph) : g;
+}
+
+Graph closed(const Graph& g) {
+  const auto partial = [&](Port from) {
+    const Comp* c = g[from.node].comp();
+    if (const ir::Recur* r = g[from.node].recur()) return from.port >= r->states.size();
+    return c && c->is_map() &&
+           (c->domain != ir::everywhere() || !c->outs[0].view.empty() ||
+            !expr::subterms(g.pool, c->lift[0], Op::only).empty());
+  };
+  for (NodeId id = 0; id < g.nodes.size(); ++id)
+    if (const Comp* c = g[id].comp())
+      for (Id l : c->lift)
+        for (Id x : expr::subterms(g.pool, l, Op::or_else))
+          for (Id r : expr::subterms(g.pool, g.pool[x].args[0], Op::arg))
+            if (partial(c->args[size_t(g.pool[r].whole)].from)) return expose_support(g);
+  return g;
 }
 
 Rule expose_support_rule() {

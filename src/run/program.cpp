@@ -56,8 +56,10 @@ Program::Program(const ir::Graph& g, std::shared_ptr<device::Compiler> compiler,
 
 size_t Program::Named::bytes() const { return size_t(elements * bytes_of(format)); }
 
-Program::Program(const ir::Graph& g, Backend backend, Options o)
-    : options_(std::move(o)), backend_(std::move(backend)), derivation_(derive(g, options_)) {
+Program::Program(const ir::Graph& g, Backend backend, Options o) : Program(derive(g, o), std::move(backend), o) {}
+
+Program::Program(Derivation d, Backend backend, Options o)
+    : options_(std::move(o)), backend_(std::move(backend)), derivation_(std::move(d)) {
   device::Device& device = *backend_.device;
   code_ = device.compile(backend_.print(derivation_, options_));
   arena_ = device.allocate(size_t(std::max<int64_t>(64, derivation_.plan.arena_bytes)), options_.guards);

@@ -50,6 +50,8 @@ public:
           Options o = {});
   // The target of the options is the backend's.
   Program(const ir::Graph& g, Backend backend, Options o);
+  // What derive() gave for these options, which are the backend's.
+  Program(Derivation d, Backend backend, Options o);
 
   // Inputs, params, states and outputs by name. Unbound ones get zeroed memory of their own at the first run.
   // Throws Error: a name that is not there (with the nearest one), or a size that does not fit.

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "tang/expr/absence.hpp"
+#include "tang/expr/simplify.hpp"
 
 using namespace tang;
 using namespace tang::expr;
@@ -122,4 +123,16 @@ TEST(facts, each_refines_on_numbers_infinities_and_nan) {
     }
     EXPECT_GT(seen, 0) << f.name;
   }
+}
+
+// Each level uses the level below twice: expanding it once a use would take 2^60 steps.
+TEST(simplify, shared_terms_are_expanded_once) {
+  Pool p;
+  Id x = p.leaf(Op::arg, Type::real, 0), y = p.leaf(Op::arg, Type::real, 1);
+  for (int k = 0; k < 60; ++k) {
+    const Id next = p.make(Op::mul, {p.make(Op::add, {x, y}), p.literal(0.5)});
+    y = x;
+    x = next;
+  }
+  simplify(p, x);
 }

@@ -75,7 +75,7 @@ TEST(check, each_flaw_of_form_is_named) {
          Id& x = node<Apply>(k, 0).body.values[0];
          x = k.pool->make(Op::only, {k.pool->literal(expr::truth(true)), x});
        }},
-      {"has extent 0", map(), [](Kernel& k) { node<Apply>(k, 0).axes[0].extent = 0; }},
+      {"has extent -1", map(), [](Kernel& k) { node<Apply>(k, 0).axes[0].extent = -1; }},
       {"one value, identity and combine", row_fold(monoids()[0]),
        [](Kernel& k) { node<Fold>(k, 0).identity.clear(); }},
       {"an identity of another type", row_fold(monoids()[0]),

@@ -1,0 +1,90 @@
+// tang fuzz: random graphs on several targets against the oracle.
+#include <sys/stat.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "tang/cli/tool.hpp"
+#include "tang/fuzz/campaign.hpp"
+#include "tang/fuzz/mutate.hpp"
+
+namespace tang::cli {
+
+namespace {
+std::string quoted(const std::string& s) {
+  std::string out = "\"";
+  for (unsigned char c : s) {
+    if (c == '"' || c == '\\') out += '\\';
+    if (c < 32)
+      out += ' ';
+    else
+      out += char(c);
+  }
+  return out + "\"";
+}
+
+std::string json(const fuzz::Summary& s) {
+  std::string out = "{\"schema\":\"tang.fuzz/1\",\"seconds\":" + std::to_string(s.seconds) +
+                    ",\"values\":" + std::to_string(s.values) + ",\"open\":" + std::to_string(s.open);
+  auto table = [&](const char* name, const std::map<std::string, int64_t>& m) {
+    out += std::string(",\"") + name + "\":{";
+    bool first = true;
+    for (auto& [k, v] : m) out += (first ? "" : ",") + quoted(k) + ":" + std::to_string(v), first = false;
+    out += "}";
+  };
+  table("cases", s.cases), table("rules", s.fired), table("kinds", s.kinds);
+  out += ",\"findings\":[";
+  for (size_t k = 0; k < s.findings.size(); ++k) {
+    const fuzz::Finding& f = s.findings[k];
+    out += std::string(k ? "," : "") + "{\"seed\":" + std::to_string(f.seed) +
+           ",\"target\":" + quoted(f.target) + ",\"kind\":" + quoted(f.kind) + ",\"what\":" + quoted(f.what) +
+           ",\"choices\":" + quoted(fuzz::words(f.choices)) + ",\"file\":" + quoted(f.file) + "}";
+  }
+  return out + "]}";
+}
+} // namespace
+
+int fuzz_targets(const Common& c, const FuzzArguments& a) {
+  fuzz::Settings s;
+  s.seed = a.seed;
+  s.seconds = a.seconds;
+  s.cases = a.cases;
+  s.targets = a.targets;
+  s.shrink = !a.no_shrinking;
+  s.batch = a.batch;
+  s.folder = c.out;
+  if (!s.folder.empty()) mkdir(s.folder.c_str(), 0777);
+  const char* path = std::getenv("PATH");
+  s.opening.compiler.search = device::split_path(path ? path : "/usr/bin:/bin");
+  if (a.mutants) {
+    std::vector<fuzz::Subject> subjects;
+    for (uint64_t k = 0; k < 60; ++k)
+      if (auto subject = fuzz::subject_of(a.seed * 1000 + k)) subjects.push_back(std::move(*subject));
+    const auto m = fuzz::mutate(subjects, a.mutants);
+    std::printf("%s", fuzz::text(m).c_str());
+    return fuzz::killed(m) >= 0.98 ? 0 : 1;
+  }
+  if (!a.choices.empty()) {
+    int found = 0;
+    for (auto& target : s.targets) {
+      fuzz::Choices choices(fuzz::sequence(a.choices));
+      const fuzz::Case k = fuzz::generate(choices, fuzz::reach_on(target, s));
+      for (auto& f : fuzz::try_case(k, target, s)) {
+        std::printf("%s", fuzz::repro(k, {0, target, f.kind, f.what, fuzz::sequence(a.choices), ""}).c_str());
+        ++found;
+      }
+    }
+    std::printf("1 case: %s\n", found ? "found" : "nothing found");
+    return found ? 1 : 0;
+  }
+  const fuzz::Summary sum = fuzz::fuzz(s, [&](const fuzz::Finding& f) {
+    if (!c.json)
+      std::printf("%s on %s, seed %llu: %s\n  --choices %s\n", f.kind.c_str(), f.target.c_str(),
+                  static_cast<unsigned long long>(f.seed), f.what.c_str(), fuzz::words(f.choices).c_str()),
+          std::fflush(stdout);
+  });
+  std::printf("%s", c.json ? (json(sum) + "\n").c_str() : fuzz::text(sum).c_str());
+  return sum.findings.empty() ? 0 : 1;
+}
+
+} // namespace tang::cli

@@ -1,0 +1,29 @@
+// Many programs for the C target, compiled at once. Private to the room.
+#pragma once
+#include "tang/fuzz/judge.hpp"
+
+namespace tang::fuzz {
+
+struct Job {
+  const Case* c = nullptr;
+  Reference want;
+  run::Options options;
+  std::optional<run::Derivation> derivation;
+  std::vector<Fault> faults;
+  Judged count;
+  bool refused = false; // the drawn schedule, by an Error that says so
+};
+
+// The program's derivation, or the fault that it is.
+void derive(Job& j, const target::Target& t);
+target::Target row_of(const Case& c); // of the C target
+// All kernels in one unit a width of vectors, through the compiler at -O1; each job's faults are added.
+void run_on_c(std::vector<Job>& jobs, device::CompilerOptions options,
+              const std::function<void(size_t)>& now);
+// The target `simulator`: kernels of the C row, or of a GPU, in the kernel simulator.
+target::Target simulated_row(const Case& c);
+void run_simulated(Job& j);
+// One program on an opened device.
+void run_on(Job& j, const run::Backend& b);
+
+} // namespace tang::fuzz

@@ -1,0 +1,48 @@
+// Many cases: batches of them in a process of their own, so that a crash is one more finding.
+#pragma once
+#include <functional>
+
+#include "tang/fuzz/judge.hpp"
+#include "tang/run/targets.hpp"
+
+namespace tang::fuzz {
+
+struct Settings {
+  uint64_t seed = 1;
+  double seconds = 0; // 0: until `cases` are done
+  int64_t cases = 0;  // 0: until `seconds` are over
+  std::vector<std::string> targets = {"c"};
+  run::TargetOptions opening;
+  std::string folder; // where findings are written; empty: nowhere
+  int batch = 40;     // cases a compilation of the C target
+  bool laws = true;
+  bool shrink = true;
+  Reach reach;
+};
+
+struct Finding {
+  uint64_t seed = 0; // of its case
+  std::string target, kind, what;
+  Sequence choices; // of the smallest case that shows it
+  std::string file;
+};
+
+struct Summary {
+  std::map<std::string, int64_t> cases, refused; // by target
+  int64_t values = 0, open = 0;                  // compared, and without a finite bound
+  std::map<std::string, int64_t> fired, kinds;   // of rules; of nodes and fields that the cases held
+  std::vector<Finding> findings;
+  double seconds = 0;
+};
+
+Summary fuzz(const Settings& s, const std::function<void(const Finding&)>& report = {});
+std::string text(const Summary& s);
+Reach reach_on(const std::string& target, const Settings& s);
+// What one case shows, in this process.
+std::vector<Fault> try_case(const Case& c, const std::string& target, const Settings& s);
+// The case as a `.tang` file: the graph, and in comments how it runs and the command that repeats it.
+std::string repro(const Case& c, const Finding& f);
+std::string words(const Sequence& s); // "3,0,17": of --choices
+Sequence sequence(const std::string& words);
+
+} // namespace tang::fuzz

@@ -1,0 +1,35 @@
+// Is what a device computed what the graph says?
+#pragma once
+#include "tang/fuzz/case.hpp"
+
+namespace tang::fuzz {
+
+struct Fault {
+  std::string kind, what; // value, unwritten, trespass, error, bug, crash, ..; one line
+};
+
+// How many values were compared, and how many could not be: no finite bound of their error exists.
+struct Judged {
+  int64_t values = 0, open = 0;
+};
+
+// The outputs of one run, by name.
+using Outputs = std::map<std::string, eval::Array>;
+
+// The reference: the graph as written, by the oracle.
+struct Reference {
+  ir::Graph graph; // bound
+  std::map<std::string, eval::Array> outputs;
+};
+
+Reference reference(const Case& c);
+// Compares by bits where the case is of integers, else by the error bound of the graph that ran.
+std::vector<Fault> judge(const Case& c, const Reference& r, const run::Derivation& d, const Outputs& got,
+                         Judged& count);
+// Runs the program on the case's inputs, with poisoned memory and guard bands.
+Outputs execute(run::Program& p, const Case& c, const ir::Graph& written, std::vector<Fault>& faults);
+// What needs no device: text round trip, each rule against the oracle, rules before or after binding.
+std::vector<Fault> laws(const Case& c, const Reference& r, std::map<std::string, int64_t>& fired,
+                        Judged& count);
+
+} // namespace tang::fuzz

@@ -1,0 +1,73 @@
+// Cases as functions of their choices, the judge, and what a finding writes.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tang/fuzz/campaign.hpp"
+#include "tang/text/text.hpp"
+
+using namespace tang;
+using namespace tang::fuzz;
+
+TEST(cases, the_choices_that_a_seed_drew_make_the_same_case_again) {
+  for (uint64_t seed = 1; seed <= 200; ++seed) {
+    Choices random(seed);
+    const Case a = generate(random);
+    Choices again(a.choices);
+    const Case b = generate(again);
+    ASSERT_EQ(ir::hash(a.graph), ir::hash(b.graph)) << seed;
+    ASSERT_EQ(a.choices, b.choices) << seed;
+    ASSERT_EQ(a.schedule, b.schedule) << seed;
+    ir::validate(a.graph);
+  }
+}
+
+TEST(cases, no_choices_make_the_smallest_case) {
+  Choices none((Sequence()));
+  const Case c = generate(none);
+  ir::validate(c.graph);
+  EXPECT_LE(c.graph.nodes.size(), 6u);
+  EXPECT_TRUE(c.schedule.groups.empty());
+}
+
+TEST(cases, what_a_finding_writes_is_a_graph_again) {
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    Choices random(seed);
+    const Case c = generate(random);
+    const std::string file = repro(c, {seed, "c", "value", "a line", c.choices, ""});
+    EXPECT_EQ(ir::hash(text::parse(file, "case.tang")), ir::hash(c.graph)) << file;
+    EXPECT_EQ(sequence(words(c.choices)), c.choices);
+  }
+}
+
+// Without this a judge that accepts everything would pass every test.
+TEST(cases, the_judge_sees_one_wrong_value) {
+  int seen = 0, open = 0;
+  for (uint64_t seed = 1; seed <= 80; ++seed) {
+    Choices random(seed);
+    const Case c = generate(random);
+    const Reference r = reference(c);
+    run::Options o;
+    o.optimize = false;
+    const run::Derivation d = run::derive(r.graph, o);
+    Judged count;
+    ASSERT_TRUE(judge(c, r, d, r.outputs, count).empty()) << seed;
+    for (auto& [name, a] : r.outputs)
+      for (int64_t k = 0; k < a.size(); ++k) {
+        if (a.at(k).state != expr::State::present ||
+            (a.type == expr::Type::real && !std::isfinite(a.r[size_t(k)])))
+          continue;
+        Outputs wrong = r.outputs;
+        if (a.type == expr::Type::real)
+          wrong[name].r[size_t(k)] += 0.02 * (1 + std::fabs(a.r[size_t(k)]));
+        else
+          wrong[name].i[size_t(k)] += 1;
+        Judged one;
+        const bool found = !judge(c, r, d, wrong, one).empty();
+        ++(found ? seen : open);
+        EXPECT_TRUE(found || one.open || c.integer == false) << seed << " " << name;
+        k += a.size() / 3;
+      }
+  }
+  EXPECT_GT(seen, 20 * open) << open << " of " << seen + open << " wrong values pass";
+}
