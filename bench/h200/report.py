@@ -47,8 +47,8 @@ with open(prefix + ".md", "w") as out:
     say("\n## What loses, and what binds it\n")
     say("- Products of few rows: a bulk copy fills rows that do not exist at the speed of those that do. 16 x 4096 x 12288 took 62 us in blocks")
     say("  of 128 rows and 32 us in blocks of 64 x 96 (cuBLAS 28). Boxes of as many rows as exist are the next step.")
-    say("- Products whose blocks are split for an even last wave: the join is read by one team, see docs/decisions/0011. Since the rule
-  charges a block of work for it, 10000 x 1024 x 1024 went from 0.44 to 0.81 and 3072 x 768 x 3072 from 0.54 to 0.88.
-- tf32 with columns that lie apart: 32-bit operands must be rows of terms, so that one is laid out anew first, 60-80 us at 4096.")
+    say("- Products whose blocks are split for an even last wave: the join is read by one team, see docs/decisions/0011. Since the rule")
+    say("  charges a block of work for it, 10000 x 1024 x 1024 went from 0.44 to 0.81 and 3072 x 768 x 3072 from 0.54 to 0.88.")
+    say("- tf32 with columns that lie apart: 32-bit operands must be rows of terms, so that one is laid out anew first, 60-80 us at 4096.")
     say("- Soft cap: two exponentials and a reciprocal a score on the special-function unit, beside one for the weight.")
 print(len(rows), "rows")
