@@ -34,7 +34,7 @@ Naive causal_attention(int64_t n) {
 }
 
 Naive attention_backward(int64_t n) {
-  const int64_t h = 2, d = 64;
+  const int64_t h = 1, d = 64;
   Builder b;
   Tensor q = b.input("q", {1, h, n, d}), k = b.input("k", {1, h, n, d}), v = b.input("v", {1, h, n, d});
   AttentionOptions o;
