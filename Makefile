@@ -10,12 +10,15 @@ PEERS  = libopenblas-dev libbenchmark-dev
 WEB    = emscripten  # 842 MB installed; only `make portable` asks for it
 PROOFS = coq libcoq-coquelicot libcoq-mathcomp-ssreflect libcoq-mathcomp-algebra libcoq-flocq
 
-.PHONY: demo test check portable bench bench-tune install proofs configure need-core need-tests need-drivers need-peers need-web need-proofs clean
+.PHONY: demo test check portable bench bench-tune install proofs tang configure need-core need-tests need-drivers need-peers need-web need-proofs clean
 
-demo: need-core
+demo: tang
+	@$(BUILD)/tang demo
+
+# The command itself.
+tang: need-core
 	@cmake -S . -B $(BUILD) -G Ninja -DTANG_TESTS=OFF -DTANG_UNITY=ON > $(BUILD).log 2>&1 || (cat $(BUILD).log; exit 1)
 	@ninja -C $(BUILD) -j $(JOBS) tang
-	@$(BUILD)/tang demo
 
 test: need-core need-tests need-drivers need-proofs
 	@sh tools/need_webgpu.sh $(BUILD)-test
@@ -39,8 +42,11 @@ bench-tune: need-core
 	@ninja -C $(BUILD)-bench -j $(JOBS) bench_tune
 	@sh tools/bench_tune.sh $(BUILD)-bench
 
-proofs: need-proofs
-	@$(MAKE) -C proofs check
+# The laws, and what this compiler prints: monoids, facts, fusion steps, max eliminations, certificates.
+proofs: tang need-proofs
+	@$(MAKE) -C proofs -j $(JOBS) all
+	@JOBS=$(JOBS) $(MAKE) -C proofs check
+	@JOBS=$(JOBS) $(MAKE) -C proofs exported TANG="$(realpath .)/$(BUILD)/tang"
 
 install: need-core
 	@cmake -S . -B $(BUILD) -G Ninja -DTANG_TESTS=OFF -DTANG_UNITY=ON > /dev/null

@@ -23,7 +23,7 @@ int bound_file(const Common& c, const std::string& file, int64_t memory, bool in
         std::fprintf(stderr, "%s: no Coq certificate: %s\n", lines[k].kernel.c_str(), text.why().c_str());
         continue;
       }
-      write_text(coq + "/" + name + ".v", *text);
+      write_text(coq + "/" + name + ".v", bound::coq_imports + *text);
       ++written;
     }
   if (!coq.empty()) std::fprintf(stderr, "%d certificates in %s\n", written, coq.c_str());

@@ -214,10 +214,8 @@ int export_proofs(const std::string& folder) {
   const prove::Exported e = prove::exported(real_compiles());
   for (auto& f : e.files) write_text(folder + "/" + f.name, f.text);
   for (auto& r : e.refused) std::fprintf(stderr, "not printed: %s\n", r.c_str());
-  std::printf("%d monoids, %d scalar rules, %d fusion theorems (%d steps of %d compiles), %zu not printed: "
-              "%zu files in %s\n",
-              e.monoids, e.rules, e.fusions, e.steps, e.compiles, e.refused.size(), e.files.size(),
-              folder.c_str());
+  for (auto& r : e.omitted) std::fprintf(stderr, "not covered: %s\n", r.c_str());
+  std::printf("%s, %zu not printed: %zu files in %s\n", e.counts.c_str(), e.refused.size(), e.files.size(), folder.c_str());
   return e.refused.empty() ? 0 : 1;
 }
 

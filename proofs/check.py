@@ -106,8 +106,26 @@ def check_words():
 
 def check_itself():
     """The two checks must fail on files that break them."""
+    known = {name for _, name, _, _ in headlines()}
+    for text in ('{"a law", "no_such_theorem", Law::exact}', '{"a law", "unproved: ", rewrite::Law::algebraic}',
+                 '{"a law", name, Law::exact}'):
+        expect(uncited(text, known)[1], f"the check of laws accepts {text}")
+    expect(not uncited('{"a law", "split_fold", rewrite::Law::exact}', known)[1], "the check of laws refuses a good law")
     for name in ("bad_words", "bad_variable"):
         expect(list(lint.problems(f"{HERE}/selftest/{name}.v")), f"lint accepts {name}.v")
+    # Every banned word at the end of a good file.
+    good, damaged = open(f"{HERE}/fold/monoid.v").read(), f"{HERE}/build/damaged.v"
+    os.makedirs(f"{HERE}/build", exist_ok=True)
+    for line in ("Theorem t : False. Admitted.", "Proof. admit. Qed.", "Proof. give_up. Qed.", "Axiom a : False.", "Axioms a b : False.",
+                 "Parameter p : nat.", "Parameters p q : nat.", "Conjecture c : False.", "Variable v : nat.", "Hypothesis h : False.",
+                 "Hypotheses h i : False.", "Context (x : nat).", "Section Open.", "Unset Guard Checking.", "#[bypass_check(guard)]"):
+        with open(damaged, "w") as f:
+            f.write(good + line + "\n")
+        expect(list(lint.problems(damaged)), f"lint accepts {line}")
+    with open(damaged, "w") as f:
+        f.write(good + "(* Axiom, Admitted: words in a comment. *)\n")
+    expect(not list(lint.problems(damaged)), "lint refuses a comment")
+    os.remove(damaged)
     code, _, err = coqc("selftest/bad_assumption.v", "-R", "selftest", "Bad")
     expect(code == 0, "selftest/bad_assumption.v does not compile: " + err[:200])
     found, err = assumptions({"headline": "Bad.bad_assumption.headline"}, ["From Bad Require bad_assumption."],
@@ -116,12 +134,26 @@ def check_itself():
            "the assumption check accepts an axiom that is not on the list")
 
 
+CITED = re.compile(r'"([^"]*)",\s*(?:\w+::)*Law::(?:exact|algebraic)\b')
+ANY = re.compile(r"\bLaw::(?:exact|algebraic)\b(?!\s*[;)?:=])")
+
+
+def uncited(text, known):
+    """Laws in a C++ text that name no theorem and give no reason; and laws that are written in another way."""
+    names = CITED.findall(text)
+    bad = [n for n in names if n not in known and not re.fullmatch(r"unproved: \S.{9,}", n)]
+    return names, bad + ["a law without a theorem's name"] * (len(ANY.findall(text)) - len(names))
+
+
 def check_cited():
-    """Every law of a rewrite rule names a theorem of theorems.txt, or says why there is none."""
+    """Every law of a rule names a theorem of theorems.txt, or says why there is none; and each rule file has a law."""
     known = {name for _, name, _, _ in headlines()}
     for path in sorted(glob.glob(os.path.join(HERE, "..", "src", "*", "*.cpp"))):
-        for name in re.findall(r'"([^"]*)",\s*Law::(?:exact|algebraic)', open(path).read()):
-            expect(name in known or name.startswith("unproved: "), f"{os.path.basename(path)} cites {name}")
+        text = open(path).read()
+        names, bad = uncited(text, known)
+        expect(not bad, f"{os.path.basename(path)} cites {bad}")
+        makes = re.search(r"^(?:const )?(?:rewrite::)?Rule \w+\(|^const rewrite::Law& \w+\(", text, re.M)
+        expect(names or not makes, f"{os.path.basename(path)} has a rule and no law")
 
 
 def mutants():

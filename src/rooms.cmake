@@ -12,11 +12,11 @@ target_compile_options(eval PRIVATE -O3)  # it walks every term of every graph t
 tang_room(rewrite  USES ir)            # one file a rule, each with its law; the driver; the trace
 tang_room(grad     USES rewrite)       # reverse and forward mode: comprehension -> comprehensions; the stabilizing-max proof
 tang_room(text     USES schedule grad) # the `.tang` notation and schedules: parse, print, diagnose
-tang_room(prove    USES rewrite)         # what the compiler relies on as Coq files: monoids, facts, fusion steps
 tang_room(plan     USES schedule)      # groups, roles, flush, placement, buffers, donation
 tang_room(models   FOLDER models USES eval grad)  # builders: clients of tang.hpp only
 tang_room(lower    USES plan kernel)   # plan -> kernel IR (point, fold, tile, recur, stage)
 tang_room(bound    USES ir kernel)      # linear program of the views: traffic bound, certificates, box tiles
+tang_room(prove    USES grad bound)    # what the compiler relies on as Coq files: monoids, facts, fusion steps, eliminations, certificates
 tang_room(emit     USES kernel)       # dialects as thin printers
 tang_room(device   NO_UNITY USES target LIBS Threads::Threads ${CMAKE_DL_LIBS})  # bytes, launches, clocks
 if(APPLE) # Objective-C++ beside the room's C++

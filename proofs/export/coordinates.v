@@ -1,5 +1,5 @@
-(* Coordinates and bounds are linear forms over axes and index reads. A fusion step as the compiler made it composes them;
-   `fused` splices, brings the forms of both sides to one spelling, and compares. *)
+(* Coordinates and bounds are linear forms over axes and index reads. A fusion step as the compiler made it composes them:
+   `canon` brings the forms of both sides to one spelling. *)
 From Coq Require Import Reals ZArith List Bool Lra.
 From Tang Require Export export.xr export.term export.fusion.
 Import ListNotations.
@@ -51,32 +51,20 @@ Fixpoint lin (t : term) : option form :=
   | _ => None
   end.
 (* Every maximal linear subterm in its one spelling; a guard that says an axis equals itself goes. *)
-Fixpoint canon (t : term) : term :=
-  let other := match t with
-    | rd n cs => rd n (map canon cs)
-    | ax _ | lit _ _ | inf | ninf | nan | yes | no | v _ => t
-    | add a b => add (canon a) (canon b) | mul a b => mul (canon a) (canon b)
-    | neg a => neg (canon a) | recip a => recip (canon a) | sqrt_ a => sqrt_ (canon a)
-    | sin_ a => sin_ (canon a) | atan2_ a b => atan2_ (canon a) (canon b)
-    | exp2_ a => exp2_ (canon a) | log2_ a => log2_ (canon a) | floor_ a => floor_ (canon a)
-    | max_ a b => max_ (canon a) (canon b) | min_ a b => min_ (canon a) (canon b)
-    | is_nan a => is_nan (canon a) | ratio_ a b => ratio_ (canon a) (canon b)
-    | less_ a b => less_ (canon a) (canon b) | equal_ a b => equal_ (canon a) (canon b)
-    | and_ a b => and_ (canon a) (canon b) | or_ a b => or_ (canon a) (canon b)
-    | not_ a => not_ (canon a) | div_ a b => div_ (canon a) (canon b) | mod_ a b => mod_ (canon a) (canon b)
-    | real_ a => real_ (canon a) | index_ a => index_ (canon a)
-    | select c a b => select (canon c) (canon a) (canon b)
-    | only_ g a =>
-        let kept := only_ (canon g) (canon a) in
-        match g with
-        | equal_ x y => match lin x, lin y with
-                        | Some f, Some h => if term_eq_dec (rebuild f) (rebuild h) then canon a else kept
-                        | _, _ => kept end
-        | _ => kept
-        end
-    | or_else_ a b => or_else_ (canon a) (canon b)
-    end in
-  match lin t with Some f => rebuild f | None => other end.
+Definition spelled (t : term) : term :=
+  match lin t with
+  | Some f => rebuild f
+  | None =>
+    match t with
+    | only_ (equal_ x y) a =>
+      match lin x, lin y with
+      | Some f, Some h => if term_eq_dec (rebuild f) (rebuild h) then a else t
+      | _, _ => t
+      end
+    | _ => t
+    end
+  end.
+Definition canon : term -> term := everywhere spelled.
 
 Section Sound.
 Context (vars axes : nat -> option xr) (read : nat -> list xr -> option xr).
@@ -163,46 +151,17 @@ Proof.
       exists (IZR c * y). cbn [eval]. rewrite X, Y. split; auto. now apply scale_is.
   - intros f E. discriminate.
 Qed.
-Lemma spelled t u : ev u = ev t -> ev (match lin t with Some f => rebuild f | None => u end) = ev t.
+Lemma spelled_sound t : ev (spelled t) = ev t.
 Proof.
-  intros U. destruct (lin t) as [[k l]|] eqn:L; auto. destruct (lin_is t _ L) as [x [X S]]. rewrite X. now apply rebuild_is.
-Qed.
-Theorem canon_sound t : ev (canon t) = ev t.
-Proof.
-  by_term t.
-  - cbn [canon]. apply spelled. cbn [eval]. rewrite map_map.
-    assert (M : map (fun c => ev (canon c)) l = map ev l).
-    { induction H as [|c l C Cs IH]; cbn [map]; auto. now rewrite C, IH. }
-    now rewrite M.
-  - destruct t; auto; cbn [canon]; now apply spelled.
-  - repeat split; cbn [canon]; apply spelled; cbn [eval]; now rewrite IHt.
-  - repeat split; cbn [canon]; apply spelled; try (cbn [eval]; now rewrite IHt1, IHt2).
-    assert (K : ev (only_ (canon t1) (canon t2)) = ev (only_ t1 t2)) by (cbn [eval]; now rewrite IHt1, IHt2).
-    destruct t1; auto. destruct (lin t1_1) as [[k l]|] eqn:L; auto. destruct (lin t1_2) as [[h m]|] eqn:M; auto.
+  unfold spelled. destruct (lin t) as [[k l]|] eqn:N.
+  - destruct (lin_is t _ N) as [x [X S]]. rewrite X. now apply rebuild_is.
+  - destruct t; auto. destruct t1; auto. destruct (lin t1_1) as [[k l]|] eqn:L; auto. destruct (lin t1_2) as [[h m]|] eqn:M; auto.
     destruct (term_eq_dec (rebuild (k, l)) (rebuild (h, m))) as [E|]; auto.
     destruct (lin_is _ _ L) as [x [X S]]. destruct (lin_is _ _ M) as [y [Y T]].
     pose proof (rebuild_is k l x S) as P. pose proof (rebuild_is h m y T) as Q. rewrite E, Q in P. inversion P; subst.
-    cbn [eval]. rewrite X, Y, IHt2. cbn. destruct (Req_EM_T x x); [reflexivity|congruence].
-  - cbn [canon]. apply spelled. cbn [eval]. now rewrite IHt1, IHt2, IHt3.
+    cbn [eval]. rewrite X, Y. cbn. destruct (Req_EM_T x x); [reflexivity|congruence].
 Qed.
+Theorem canon_sound t : ev (canon t) = ev t.
+Proof. apply everywhere_sound, spelled_sound. Qed.
 End Sound.
 End Forms.
-
-Definition same (a b : term) : bool := if term_eq_dec a b then true else false.
-Definition fused (whole : list nat) (f : fusion) : Prop :=
-  looks_at_every_axis (rank f) (producer_body f) && ranks_ok (producer f) (rank f) (before f) &&
-  same (canon whole (splice (producer f) (producer_body f) (before f))) (canon whole (after f)) = true.
-(* Where axes and index reads are numbers, the step changes no value. *)
-Theorem fused_sound whole f vars axes read : fused whole f ->
-  (forall xs, length xs = rank f -> read (producer f) xs = eval vars (fun n => nth_error xs n) read (producer_body f)) ->
-  (forall n, exists x, axes n = Some (Fin x)) ->
-  (forall n xs, In n whole -> exists x, read n xs = Some (Fin x)) ->
-  eval vars axes read (after f) = eval vars axes read (before f).
-Proof.
-  intros F M A W. unfold fused in F. apply andb_prop in F as [F E]. apply andb_prop in F as [L R].
-  unfold same in E. destruct (term_eq_dec _ _) as [C|]; [|discriminate].
-  rewrite <- (canon_sound whole vars axes read A W (after f)), <- C, canon_sound by auto.
-  now apply (fusion_step_sound vars read (producer f) (rank f)).
-Qed.
-Ltac prove_fused := first
-  [ solve [ vm_compute; reflexivity ] | fail 1 "tang: not proved: fusion step" ].

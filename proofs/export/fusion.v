@@ -5,45 +5,11 @@ Export ListNotations.
 
 (* What has no value anywhere: an axis that the view does not give. *)
 Definition absent : term := only_ no nan.
-Fixpoint subst (cs : list term) (t : term) : term :=
-  match t with
-  | ax n => nth n cs absent
-  | rd n at_ => rd n (map (subst cs) at_)
-  | lit _ _ | inf | ninf | nan | yes | no | v _ => t
-  | add a b => add (subst cs a) (subst cs b) | mul a b => mul (subst cs a) (subst cs b)
-  | neg a => neg (subst cs a) | recip a => recip (subst cs a) | sqrt_ a => sqrt_ (subst cs a)
-  | sin_ a => sin_ (subst cs a) | atan2_ a b => atan2_ (subst cs a) (subst cs b)
-  | exp2_ a => exp2_ (subst cs a) | log2_ a => log2_ (subst cs a) | floor_ a => floor_ (subst cs a)
-  | max_ a b => max_ (subst cs a) (subst cs b) | min_ a b => min_ (subst cs a) (subst cs b)
-  | is_nan a => is_nan (subst cs a) | ratio_ a b => ratio_ (subst cs a) (subst cs b)
-  | less_ a b => less_ (subst cs a) (subst cs b) | equal_ a b => equal_ (subst cs a) (subst cs b)
-  | and_ a b => and_ (subst cs a) (subst cs b) | or_ a b => or_ (subst cs a) (subst cs b)
-  | not_ a => not_ (subst cs a) | div_ a b => div_ (subst cs a) (subst cs b) | mod_ a b => mod_ (subst cs a) (subst cs b)
-  | real_ a => real_ (subst cs a) | index_ a => index_ (subst cs a)
-  | select c a b => select (subst cs c) (subst cs a) (subst cs b)
-  | only_ g a => only_ (subst cs g) (subst cs a) | or_else_ a b => or_else_ (subst cs a) (subst cs b)
-  end.
+Definition subst (cs : list term) : term -> term :=
+  everywhere (fun t => match t with ax n => nth n cs absent | _ => t end).
 (* Every read of node m becomes m's body at the read's coordinates. *)
-Section Splice.
-Context (m : nat) (body : term).
-Fixpoint splice (t : term) : term :=
-  match t with
-  | rd n at_ => if Nat.eqb n m then subst (map splice at_) body else rd n (map splice at_)
-  | ax _ | lit _ _ | inf | ninf | nan | yes | no | v _ => t
-  | add a b => add (splice a) (splice b) | mul a b => mul (splice a) (splice b)
-  | neg a => neg (splice a) | recip a => recip (splice a) | sqrt_ a => sqrt_ (splice a)
-  | sin_ a => sin_ (splice a) | atan2_ a b => atan2_ (splice a) (splice b)
-  | exp2_ a => exp2_ (splice a) | log2_ a => log2_ (splice a) | floor_ a => floor_ (splice a)
-  | max_ a b => max_ (splice a) (splice b) | min_ a b => min_ (splice a) (splice b)
-  | is_nan a => is_nan (splice a) | ratio_ a b => ratio_ (splice a) (splice b)
-  | less_ a b => less_ (splice a) (splice b) | equal_ a b => equal_ (splice a) (splice b)
-  | and_ a b => and_ (splice a) (splice b) | or_ a b => or_ (splice a) (splice b)
-  | not_ a => not_ (splice a) | div_ a b => div_ (splice a) (splice b) | mod_ a b => mod_ (splice a) (splice b)
-  | real_ a => real_ (splice a) | index_ a => index_ (splice a)
-  | select c a b => select (splice c) (splice a) (splice b)
-  | only_ g a => only_ (splice g) (splice a) | or_else_ a b => or_else_ (splice a) (splice b)
-  end.
-End Splice.
+Definition splice (m : nat) (body : term) : term -> term :=
+  everywhere (fun t => match t with rd n at_ => if Nat.eqb n m then subst at_ body else t | _ => t end).
 
 (* Does t have no value when axis n has none? A read with an absent coordinate is absent, so the spliced body
    must be too: it has to look at every axis. *)
@@ -94,6 +60,19 @@ Proof.
   - repeat split; simpl; now rewrite IHt.
   - repeat split; simpl; now rewrite IHt1, IHt2.
   - simpl. now rewrite IHt1, IHt2, IHt3.
+Qed.
+(* What changes no value at one subterm changes none everywhere. *)
+Lemma everywhere_sound axes f : (forall t, ev axes (f t) = ev axes t) -> forall t, ev axes (everywhere f t) = ev axes t.
+Proof.
+  intros F t. by_term t.
+  - cbn [everywhere]. rewrite F. cbn [eval]. rewrite map_map.
+    assert (M : map (fun t => ev axes (everywhere f t)) l = map (ev axes) l).
+    { induction H as [|c l C Cs IH]; cbn [map]; auto. now rewrite C, IH. }
+    now rewrite M.
+  - destruct t; auto; apply F.
+  - repeat split; cbn [everywhere]; rewrite F; cbn [eval]; now rewrite IHt.
+  - repeat split; cbn [everywhere]; rewrite F; cbn [eval]; now rewrite IHt1, IHt2.
+  - cbn [everywhere]. rewrite F. cbn [eval]. now rewrite IHt1, IHt2, IHt3.
 Qed.
 Lemma eval_subst axes cs t : ev axes (subst cs t) = ev (fun n => ev axes (nth n cs absent)) t.
 Proof.

@@ -17,6 +17,28 @@ Inductive term :=
   | div_ (a b : term) | mod_ (a b : term) | real_ (a : term) | index_ (a : term)
   | select (c a b : term) | only_ (g a : term) | or_else_ (a b : term).
 
+(* f at every subterm, operands first. *)
+Section Everywhere.
+Context (f : term -> term).
+Fixpoint everywhere (t : term) : term :=
+  f match t with
+  | lit _ _ | inf | ninf | nan | yes | no | v _ | ax _ => t
+  | rd n at_ => rd n (map everywhere at_)
+  | add a b => add (everywhere a) (everywhere b) | mul a b => mul (everywhere a) (everywhere b)
+  | neg a => neg (everywhere a) | recip a => recip (everywhere a) | sqrt_ a => sqrt_ (everywhere a)
+  | sin_ a => sin_ (everywhere a) | atan2_ a b => atan2_ (everywhere a) (everywhere b)
+  | exp2_ a => exp2_ (everywhere a) | log2_ a => log2_ (everywhere a) | floor_ a => floor_ (everywhere a)
+  | max_ a b => max_ (everywhere a) (everywhere b) | min_ a b => min_ (everywhere a) (everywhere b)
+  | is_nan a => is_nan (everywhere a) | ratio_ a b => ratio_ (everywhere a) (everywhere b)
+  | less_ a b => less_ (everywhere a) (everywhere b) | equal_ a b => equal_ (everywhere a) (everywhere b)
+  | and_ a b => and_ (everywhere a) (everywhere b) | or_ a b => or_ (everywhere a) (everywhere b)
+  | not_ a => not_ (everywhere a) | div_ a b => div_ (everywhere a) (everywhere b) | mod_ a b => mod_ (everywhere a) (everywhere b)
+  | real_ a => real_ (everywhere a) | index_ a => index_ (everywhere a)
+  | select c a b => select (everywhere c) (everywhere a) (everywhere b)
+  | only_ g a => only_ (everywhere g) (everywhere a) | or_else_ a b => or_else_ (everywhere a) (everywhere b)
+  end.
+End Everywhere.
+
 Section Eval.
 Context (vars : nat -> option xr) (axes : nat -> option xr) (read : nat -> list xr -> option xr).
 (* Absent operands make a strict operation absent. *)

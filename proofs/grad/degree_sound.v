@@ -9,6 +9,21 @@ Definition scale (d : Q) (row : view) : degree := if Qeq_bool d 0 then Inv else 
 Definition shift (d : Q) (row : view) : degree := if Qeq_bool d 0 then Inv else Shift d row.
 Definition same (d e : Q) (v w : view) : bool := Qeq_bool d e && view_eqb v w.
 Definition number (b : body) : option Q := match b with Num q => Some q | _ => None end.
+(* A condition that is decided because values are numbers. *)
+Definition known (c : body) : option bool :=
+  match c with Finite _ => Some true | Not (Finite _) => Some false | _ => None end.
+(* 0 is of every scale. *)
+Definition zero (b : body) : bool := match b with Num q => Qeq_bool q 0 | _ => false end.
+(* What two values have in common that move alike. *)
+Definition alike (a b : body) (x y : degree) : option degree :=
+  match x, y with
+  | Inv, Inv => Some Inv
+  | Scale d v, Inv => if zero b then Some (Scale d v) else None
+  | Inv, Scale d v => if zero a then Some (Scale d v) else None
+  | Scale d v, Scale e w => if same d e v w then Some (Scale d v) else None
+  | Shift d v, Shift e w => if same d e v w then Some (Shift d v) else None
+  | _, _ => None
+  end.
 (* Degree of a body from the degrees of the nodes it reads; None: not of either form. *)
 Fixpoint degree_of (table : nat -> option degree) (b : body) : option degree :=
   match b with
@@ -22,10 +37,9 @@ Fixpoint degree_of (table : nat -> option degree) (b : body) : option degree :=
     end
   | Add a b =>
     match degree_of table a, degree_of table b with
-    | Some Inv, Some Inv => Some Inv
-    | Some (Scale d v), Some (Scale e w) => if same d e v w then Some (Scale d v) else None
     | Some (Shift d v), Some Inv | Some Inv, Some (Shift d v) => Some (Shift d v)
     | Some (Shift d v), Some (Shift e w) => if view_eqb v w then Some (shift (Qred (d + e)) v) else None
+    | Some x, Some y => alike a b x y
     | _, _ => None
     end
   | Mul a b =>
@@ -63,21 +77,37 @@ Fixpoint degree_of (table : nat -> option degree) (b : body) : option degree :=
     match degree_of table a with
     | Some Inv => Some Inv | Some (Scale d v) => Some (Shift d v) | _ => None
     end
-  | Max a b | Select _ a b =>
+  | Sqrt a =>
+    match degree_of table a with
+    | Some Inv => Some Inv | Some (Scale d v) => Some (Scale (d * (1 # 2)) v) | _ => None
+    end
+  | Max a b | Min a b | Or_else a b =>
+    match degree_of table a, degree_of table b with Some x, Some y => alike a b x y | _, _ => None end
+  | Less a b | Equal a b =>
     match degree_of table a, degree_of table b with
-    | Some Inv, Some Inv => Some Inv
-    | Some (Scale d v), Some (Scale e w) => if same d e v w then Some (Scale d v) else None
-    | Some (Shift d v), Some (Shift e w) => if same d e v w then Some (Shift d v) else None
+    | Some x, Some y => match alike a b x y with Some _ => Some Inv | None => None end
     | _, _ => None
     end
+  | Finite a => match degree_of table a with Some _ => Some Inv | None => None end
+  | Not a => match degree_of table a with Some Inv => Some Inv | _ => None end
+  | Op _ a b => match degree_of table a, degree_of table b with Some Inv, Some Inv => Some Inv | _, _ => None end
+  | Select c a b =>
+    match degree_of table c, known c with
+    | Some Inv, Some true => degree_of table a
+    | Some Inv, Some false => degree_of table b
+    | Some Inv, None =>
+      match degree_of table a, degree_of table b with Some x, Some y => alike a b x y | _, _ => None end
+    | _, _ => None
+    end
+  | Only g a => match degree_of table g with Some Inv => degree_of table a | _ => None end
   end.
 (* A fold keeps a degree only if its row does not depend on the folded axes; a sum keeps no shift. *)
 Definition node_degree (table : nat -> option degree) (nd : node) : option degree :=
   match degree_of table (lift nd), how nd with
   | Some Inv, _ => Some Inv
   | r, Map => r
-  | Some (Scale d v), _ => if view_below (points nd) v then Some (Scale d v) else None
-  | Some (Shift d v), Maximum => if view_below (points nd) v then Some (Shift d v) else None
+  | Some (Scale d v), (Sum | Maximum | Minimum) => if view_below (points nd) v then Some (Scale d v) else None
+  | Some (Shift d v), (Maximum | Minimum) => if view_below (points nd) v then Some (Shift d v) else None
   | _, _ => None
   end.
 Definition put (table : nat -> option degree) (n : nat) (d : option degree) : nat -> option degree :=
@@ -94,14 +124,16 @@ Definition max_eliminated (P : nat) (nodes : list node) (roots : list nat) : boo
   forallb (fun r => match t r with Some Inv => true | _ => false end) roots.
 
 Section Sound.
-Context (free : nat -> nat -> point -> R) (cond : nat -> nat -> point -> bool) (dom : nat -> point -> list point).
 Context (c : list Z -> R).                                   (* any shift, row by row *)
-Definition moved (d : degree) (p : point) (x y : R) : Prop :=
+Definition moves (d : degree) (p : point) (x y : R) : Prop :=
   match d with
   | Inv => y = x
   | Scale q v => y = x * exp2 (Q2R q * c (at_view p v))
   | Shift q v => y = x + Q2R q * c (at_view p v)
   end.
+(* Absence does not move. *)
+Definition moved (d : degree) (p : point) (x y : option R) : Prop :=
+  match x, y with Some x, Some y => moves d p x y | None, None => True | _, _ => False end.
 Definition tracked (table : nat -> option degree) (vals vals' : values) : Prop :=
   forall m d xs, table m = Some d -> moved d (of_coords xs) (vals m xs) (vals' m xs).
 
@@ -119,6 +151,17 @@ Lemma Rmax_scale x y k : 0 < k -> Rmax (x * k) (y * k) = Rmax x y * k.
 Proof. intros K. unfold Rmax. destruct (Rle_dec x y), (Rle_dec (x * k) (y * k)); try lra; nra. Qed.
 Lemma Rmax_shift x y k : Rmax (x + k) (y + k) = Rmax x y + k.
 Proof. unfold Rmax. destruct (Rle_dec x y), (Rle_dec (x + k) (y + k)); lra. Qed.
+Lemma Rmin_scale x y k : 0 < k -> Rmin (x * k) (y * k) = Rmin x y * k.
+Proof. intros K. unfold Rmin. destruct (Rle_dec x y), (Rle_dec (x * k) (y * k)); try lra; nra. Qed.
+Lemma Rmin_shift x y k : Rmin (x + k) (y + k) = Rmin x y + k.
+Proof. unfold Rmin. destruct (Rle_dec x y), (Rle_dec (x + k) (y + k)); lra. Qed.
+Lemma sqrt_scale x a : sqrt (x * exp2 (2 * a)) = sqrt x * exp2 a.
+Proof.
+  replace (2 * a) with (a + a) by ring. rewrite exp2_add. pose proof (exp2_gt a).
+  destruct (Rle_dec 0 x) as [P|N].
+  - rewrite sqrt_mult by nra. f_equal. apply sqrt_square. lra.
+  - rewrite !sqrt_neg_0 by nra. ring.
+Qed.
 Lemma ratio_scale x y a b : ratio (x * exp2 a) (y * exp2 b) = ratio x y * exp2 (a - b).
 Proof.
   unfold ratio. pose proof (exp2_gt a). pose proof (exp2_gt b). unfold Rminus. rewrite exp2_add, exp2_opp.
@@ -128,14 +171,14 @@ Proof.
   - exfalso. apply Rmult_integral in E as [E|E]; lra.
   - field. split; lra.
 Qed.
-Lemma moved_scale d v p x y : y = x * exp2 (Q2R d * c (at_view p v)) -> moved (scale (Qred d) v) p x y.
+Lemma moved_scale d v p x y : y = x * exp2 (Q2R d * c (at_view p v)) -> moves (scale (Qred d) v) p x y.
 Proof.
   intros ->. unfold scale. destruct (Qeq_bool (Qred d) 0) eqn:E; simpl.
   - apply Qeq_bool_eq in E. rewrite Qred_correct in E. rewrite (Qeq_eqR _ _ E). unfold Q2R; simpl.
     replace (0 * / 1 * c (at_view p v)) with 0 by ring. rewrite exp2_zero. ring.
   - now rewrite (Qeq_eqR _ _ (Qred_correct d)).
 Qed.
-Lemma moved_shift d v p x y : y = x + Q2R d * c (at_view p v) -> moved (shift (Qred d) v) p x y.
+Lemma moved_shift d v p x y : y = x + Q2R d * c (at_view p v) -> moves (shift (Qred d) v) p x y.
 Proof.
   intros ->. unfold shift. destruct (Qeq_bool (Qred d) 0) eqn:E; simpl.
   - apply Qeq_bool_eq in E. rewrite Qred_correct in E. rewrite (Qeq_eqR _ _ E). unfold Q2R; simpl. ring.
@@ -145,5 +188,15 @@ Lemma same_sound d e v w p : same d e v w = true -> Q2R e * c (at_view p w) = Q2
 Proof.
   intros H. apply andb_prop in H as [D V]. apply Qeq_bool_eq in D.
   now rewrite (Qeq_eqR _ _ D), (view_eqb_sound v w p V).
+Qed.
+Lemma alike_sound a b x y d p u u' w w' : alike a b x y = Some d -> moves x p u u' -> moves y p w w' ->
+  (zero a = true -> u = 0) -> (zero b = true -> w = 0) -> moves d p u u' /\ moves d p w w'.
+Proof.
+  intros E U W A B. destruct x as [|q v|q v], y as [|q' v'|q' v']; simpl in E; try discriminate.
+  - inversion E; subst d. auto.
+  - destruct (zero a); inversion E; subst d. simpl in *. rewrite U, A by auto. split; [ring|auto].
+  - destruct (zero b); inversion E; subst d. simpl in *. rewrite W, B by auto. split; [auto|ring].
+  - destruct (same q q' v v') eqn:S; inversion E; subst d. simpl in *. rewrite (same_sound _ _ _ _ p S) in W. auto.
+  - destruct (same q q' v v') eqn:S; inversion E; subst d. simpl in *. rewrite (same_sound _ _ _ _ p S) in W. auto.
 Qed.
 End Sound.

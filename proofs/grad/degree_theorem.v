@@ -1,150 +1,108 @@
 (* A graph whose roots have degree 0 has a loss that does not depend on the stabilizing max: its gradient is 0. *)
 From Coq Require Import Reals Lra Lia List ZArith QArith Qreals Bool Arith.
 From Coquelicot Require Import Coquelicot.
-From Tang Require Import grad.scalar grad.calculus sums.rsum grad.degree grad.degree_forms grad.degree_sound.
+From Tang Require Import grad.scalar grad.calculus sums.rsum grad.degree grad.degree_forms grad.degree_sound grad.degree_body.
 Import ListNotations.
 Open Scope R_scope.
 
 Local Opaque Qred.
 
 Section Sound.
-Context (free : nat -> nat -> point -> R) (cond : nat -> nat -> point -> bool) (dom : nat -> point -> list point).
-Context (c : list Z -> R).
-Notation val := (value free cond).
+Context (free : nat -> nat -> point -> option R) (op : nat -> R -> R -> R) (other : nat -> list (option R) -> option R).
+Context (dom : nat -> point -> list point) (c : list Z -> R).
+Notation val := (value free op).
+Notation logs := (logs_ok free op).
 Notation moved := (moved c).
 Notation tracked := (tracked c).
 
-Ltac views := repeat match goal with
-  | H : same _ _ _ _ = true |- _ => first [rewrite (same_sound c _ _ _ _ _ H) in * | clear H]
-  | H : view_eqb _ _ = true |- _ => first [rewrite (view_eqb_sound _ _ _ H) in * | clear H]
-  end.
-Theorem body_sound table vals vals' n p : tracked table vals vals' -> forall b d,
-  logs_ok free cond n vals p b -> degree_of table b = Some d -> moved d p (val n vals p b) (val n vals' p b).
+Lemma present_moved k (f g : point -> option R) (r : R -> R) ps :
+  (forall p, In p ps -> match f p, g p with Some x, Some y => y = r x | None, None => True | _, _ => k end) -> k = False ->
+  present (map g ps) = map r (present (map f ps)).
 Proof.
-  intros T. induction b; intros d L E; simpl in L, E; cbn [value].
-  - inversion E. reflexivity.
-  - inversion E. reflexivity.
-  - pose proof (fun d => T node d (at_view p w)) as N. unfold tracked in N.
-    destruct (table node) as [[|q v|q v]|]; inversion E; subst; specialize (N _ eq_refl); simpl in *; auto;
-      now rewrite at_view_subst.
-  - destruct L as [L1 L2].
-    destruct (degree_of table b1) as [[|q v|q v]|], (degree_of table b2) as [[|q' v'|q' v']|]; try discriminate;
-      specialize (IHb1 _ L1 eq_refl); specialize (IHb2 _ L2 eq_refl); simpl in IHb1, IHb2; rewrite IHb1, IHb2.
-    + inversion E. reflexivity.
-    + inversion E. simpl. ring.
-    + destruct (same q q' v v') eqn:S; inversion E. simpl. rewrite (same_sound c _ _ _ _ p S). ring.
-    + inversion E. simpl. ring.
-    + destruct (view_eqb v v') eqn:S; inversion E. apply moved_shift.
-      rewrite Q2R_plus, (view_eqb_sound _ _ p S). ring.
-  - destruct L as [L1 L2].
-    destruct (degree_of table b1) as [[|q v|q v]|] eqn:E1, (degree_of table b2) as [[|q' v'|q' v']|] eqn:E2; try discriminate;
-      specialize (IHb1 _ L1 eq_refl); specialize (IHb2 _ L2 eq_refl); simpl in IHb1, IHb2.
-    + inversion E. simpl. now rewrite IHb1, IHb2.
-    + inversion E. simpl. rewrite IHb1, IHb2. ring.
-    + destruct b1; try discriminate. inversion E. simpl in *. apply moved_shift. rewrite IHb2, Q2R_mult. ring.
-    + inversion E. simpl. rewrite IHb1, IHb2. ring.
-    + destruct (view_eqb v v') eqn:S; inversion E. apply moved_scale.
-      rewrite IHb1, IHb2, Q2R_plus, (view_eqb_sound _ _ p S), Rmult_plus_distr_r, exp2_add. ring.
-    + destruct b2; try discriminate. inversion E. simpl in *. apply moved_shift. rewrite IHb1, Q2R_mult. ring.
-  - destruct (degree_of table b) as [[|q v|q v]|]; inversion E; specialize (IHb _ L eq_refl); simpl in *; rewrite IHb.
-    + reflexivity.
-    + ring.
-    + rewrite Q2R_opp. ring.
-  - destruct (degree_of table b) as [[|q v|q v]|]; inversion E; specialize (IHb _ L eq_refl); simpl in *; rewrite IHb.
-    + reflexivity.
-    + rewrite Q2R_opp, Ropp_mult_distr_l_reverse, exp2_opp. apply Rinv_mult.
-  - destruct L as [L1 L2].
-    destruct (degree_of table b1) as [[|q v|q v]|], (degree_of table b2) as [[|q' v'|q' v']|]; try discriminate;
-      specialize (IHb1 _ L1 eq_refl); specialize (IHb2 _ L2 eq_refl); simpl in IHb1, IHb2; rewrite IHb1, IHb2.
-    + inversion E. reflexivity.
-    + inversion E. simpl. rewrite Q2R_opp.
-      rewrite <- (Rmult_1_r (val n vals p b1)) at 1. rewrite <- exp2_zero, ratio_scale. f_equal. f_equal. ring.
-    + inversion E. simpl. rewrite <- (Rmult_1_r (val n vals p b2)) at 1. rewrite <- exp2_zero, ratio_scale.
-      f_equal. f_equal. ring.
-    + destruct (view_eqb v v') eqn:S; inversion E. apply moved_scale.
-      rewrite ratio_scale, Q2R_minus, (view_eqb_sound _ _ p S). f_equal. f_equal. ring.
-  - destruct (degree_of table b) as [[|q v|q v]|]; inversion E; specialize (IHb _ L eq_refl); simpl in *; rewrite IHb.
-    + reflexivity.
-    + apply exp2_add.
-  - destruct L as [L P].
-    destruct (degree_of table b) as [[|q v|q v]|]; inversion E; specialize (IHb _ L eq_refl); simpl in *; rewrite IHb.
-    + reflexivity.
-    + now apply log2_scale.
-  - destruct L as [L1 L2].
-    destruct (degree_of table b1) as [[|q v|q v]|], (degree_of table b2) as [[|q' v'|q' v']|]; try discriminate;
-      specialize (IHb1 _ L1 eq_refl); specialize (IHb2 _ L2 eq_refl); simpl in IHb1, IHb2; rewrite IHb1, IHb2.
-    + inversion E. reflexivity.
-    + destruct (same q q' v v') eqn:S; inversion E. simpl. rewrite (same_sound c _ _ _ _ p S).
-      apply Rmax_scale, exp2_gt.
-    + destruct (same q q' v v') eqn:S; inversion E. simpl. rewrite (same_sound c _ _ _ _ p S). apply Rmax_shift.
-  - destruct L as [L1 L2].
-    destruct (degree_of table b1) as [[|q v|q v]|], (degree_of table b2) as [[|q' v'|q' v']|]; try discriminate;
-      specialize (IHb1 _ L1 eq_refl); specialize (IHb2 _ L2 eq_refl); simpl in IHb1, IHb2; rewrite IHb1, IHb2.
-    + inversion E. reflexivity.
-    + destruct (same q q' v v') eqn:S; inversion E. simpl. rewrite (same_sound c _ _ _ _ p S).
-      destruct (cond n k p); reflexivity.
-    + destruct (same q q' v v') eqn:S; inversion E. simpl. rewrite (same_sound c _ _ _ _ p S).
-      destruct (cond n k p); reflexivity.
+  intros H ->. induction ps as [|p ps IH]; simpl; auto. pose proof (H p (or_introl eq_refl)) as P.
+  destruct (f p), (g p); try contradiction; simpl; rewrite IH by (intros; apply H; right; auto); congruence.
 Qed.
-
-Lemma rsum_moved k (f g : point -> R) ps : (forall p, In p ps -> g p = f p * k) ->
-  rsum (fun x => x) (map g ps) = rsum (fun x => x) (map f ps) * k.
-Proof. induction ps as [|p ps IH]; simpl; intros H; [ring|]. rewrite H, IH by auto. ring. Qed.
-Lemma maximum_scale k (f g : point -> R) ps : 0 < k -> (forall p, In p ps -> g p = f p * k) ->
-  maximum (map g ps) = maximum (map f ps) * k.
+Lemma rsum_scaled k xs : rsum (fun x => x) (map (fun x => x * k) xs) = rsum (fun x => x) xs * k.
+Proof. induction xs as [|x xs IH]; simpl; [ring|]. rewrite IH. ring. Qed.
+Lemma maximum_scale k xs : 0 < k -> maximum (map (fun x => x * k) xs) = maximum xs * k.
 Proof.
-  intros K H. destruct ps as [|p ps]; simpl; [ring|]. rewrite (H p) by (left; auto).
-  induction ps as [|q ps IH]; simpl; auto. rewrite IH by (intros r [R|R]; apply H; [left|right; right]; auto).
-  rewrite (H q) by (right; left; auto). now apply Rmax_scale.
+  intros K. destruct xs as [|x xs]; simpl; [ring|]. induction xs as [|y xs IH]; simpl; auto. now rewrite IH, Rmax_scale.
 Qed.
-Lemma maximum_shift k (f g : point -> R) ps : ps <> [] -> (forall p, In p ps -> g p = f p + k) ->
-  maximum (map g ps) = maximum (map f ps) + k.
+Lemma maximum_shift k xs : xs <> [] -> maximum (map (fun x => x + k) xs) = maximum xs + k.
 Proof.
-  intros N H. destruct ps as [|p ps]; [congruence|]. simpl. rewrite (H p) by (left; auto).
-  clear N. induction ps as [|q ps IH]; simpl; auto. rewrite IH by (intros r [R|R]; apply H; [left|right; right]; auto).
-  rewrite (H q) by (right; left; auto). apply Rmax_shift.
+  intros N. destruct xs as [|x xs]; [congruence|]. simpl. clear N.
+  induction xs as [|y xs IH]; simpl; auto. now rewrite IH, Rmax_shift.
+Qed.
+Lemma minimum_scale k xs : 0 < k -> minimum (map (fun x => x * k) xs) = minimum xs * k.
+Proof.
+  intros K. unfold minimum. rewrite map_map. rewrite (map_ext _ (fun x => Ropp x * k)) by (intro; ring).
+  rewrite <- (map_map Ropp (fun x => x * k)), maximum_scale by auto. ring.
+Qed.
+Lemma minimum_shift k xs : xs <> [] -> minimum (map (fun x => x + k) xs) = minimum xs + k.
+Proof.
+  intros N. unfold minimum. rewrite map_map. rewrite (map_ext _ (fun x => Ropp x + - k)) by (intro; ring).
+  rewrite <- (map_map Ropp (fun x => x + - k)), maximum_shift by (destruct xs; simpl; congruence). ring.
 Qed.
 Lemma visited_row n nd xs p v : In p (visited dom n nd xs) -> (how nd = Map \/ view_below (points nd) v = true) ->
   at_view p v = at_view (of_coords xs) v.
 Proof.
-  unfold visited. intros H D. destruct (how nd) eqn:W.
-  - destruct H as [<-|[]]. reflexivity.
-  - destruct D as [D|D]; [discriminate|]. apply in_map_iff in H as [q [<- _]]. apply (view_below_sound (points nd)); auto.
-    intros a A. unfold extend. destruct (Nat.ltb_spec a (points nd)); auto; lia.
-  - destruct D as [D|D]; [discriminate|]. apply in_map_iff in H as [q [<- _]]. apply (view_below_sound (points nd)); auto.
+  unfold visited. intros H [M|D].
+  - rewrite M in H. destruct H as [<-|[]]. reflexivity.
+  - assert (E : p = of_coords xs \/ exists q, extend (points nd) (of_coords xs) q = p).
+    { destruct (how nd); [left; now destruct H as [<-|[]]|..]; right; apply in_map_iff in H as [q [Q _]]; now exists q. }
+    destruct E as [->|[q <-]]; auto. apply (view_below_sound (points nd)); auto.
     intros a A. unfold extend. destruct (Nat.ltb_spec a (points nd)); auto; lia.
 Qed.
+Notation terms := (terms free op dom).
 Lemma node_sound table vals vals' n nd d xs : tracked table vals vals' ->
-  (forall p, In p (visited dom n nd xs) -> logs_ok free cond n vals p (lift nd)) ->
-  (how nd = Maximum -> visited dom n nd xs <> []) ->
+  (forall p, In p (visited dom n nd xs) -> logs n vals p (lift nd)) ->
+  (extreme (how nd) = true -> present (terms n nd vals xs) <> []) ->
   node_degree table nd = Some d ->
-  moved d (of_coords xs) (fold_value free cond dom n nd vals xs) (fold_value free cond dom n nd vals' xs).
+  moved d (of_coords xs) (fold_value free op other dom n nd vals xs) (fold_value free op other dom n nd vals' xs).
 Proof.
   intros T L N E. unfold node_degree in E.
-  destruct (degree_of table (lift nd)) as [e|] eqn:D; [|destruct (how nd); discriminate].
+  destruct (degree_of table (lift nd)) as [e|] eqn:D; [|now destruct (how nd)].
   assert (B : forall p, In p (visited dom n nd xs) -> moved e p (val n vals p (lift nd)) (val n vals' p (lift nd))).
   { intros p Hp. eapply body_sound; eauto. }
-  unfold fold_value. set (ps := visited dom n nd xs) in *.
-  destruct e as [|q v|q v]; simpl in B.
-  - assert (d = Inv) by (destruct (how nd); congruence). subst d. simpl.
+  unfold fold_value, degree.terms in *. set (ps := visited dom n nd xs) in *.
+  destruct e as [|q v|q v].
+  - assert (d = Inv) by (destruct (how nd); congruence). subst d.
     replace (map (fun p => val n vals' p (lift nd)) ps) with (map (fun p => val n vals p (lift nd)) ps).
-    + destruct (how nd); reflexivity.
-    + apply map_ext_in. intros p Hp. symmetry. now apply B.
+    + destruct (folded other (how nd) _); simpl; auto.
+    + apply map_ext_in. intros p Hp. specialize (B p Hp).
+      destruct (val n vals p (lift nd)), (val n vals' p (lift nd)); simpl in B; try contradiction; congruence.
   - assert (S : d = Scale q v /\ (how nd = Map \/ view_below (points nd) v = true)).
-    { destruct (how nd); try (destruct (view_below (points nd) v) eqn:V); inversion E; auto. }
-    destruct S as [-> V]. simpl.
-    assert (B' : forall p, In p ps -> val n vals' p (lift nd) = val n vals p (lift nd) * exp2 (Q2R q * c (at_view (of_coords xs) v))).
-    { intros p Hp. rewrite (B p Hp). do 4 f_equal. eapply visited_row; eauto. }
-    destruct (how nd); [apply rsum_moved; auto|apply rsum_moved; auto|apply maximum_scale; auto using exp2_gt].
-  - destruct (how nd) eqn:W; [| |].
-    + inversion E; subst d. simpl. unfold ps, visited in *. rewrite W in *. simpl. rewrite (B (of_coords xs)) by (left; auto). ring.
-    + discriminate.
-    + destruct (view_below (points nd) v) eqn:V; inversion E; subst d. simpl. apply maximum_shift; auto.
-      intros p Hp. rewrite (B p Hp). do 3 f_equal. eapply visited_row; eauto.
+    { destruct (how nd); try destruct (view_below (points nd) v); inversion E; auto. }
+    destruct S as [-> V]. set (k := exp2 (Q2R q * c (at_view (of_coords xs) v))).
+    assert (P : present (map (fun p => val n vals' p (lift nd)) ps) =
+                map (fun x => x * k) (present (map (fun p => val n vals p (lift nd)) ps))).
+    { apply (present_moved False); auto. intros p Hp. specialize (B p Hp). unfold k. rewrite <- (visited_row n nd xs p v Hp V).
+      destruct (val n vals p (lift nd)), (val n vals' p (lift nd)); simpl in B; auto. }
+    pose proof (exp2_gt (Q2R q * c (at_view (of_coords xs) v))) as K. fold k in K.
+    destruct (how nd) eqn:W; simpl; rewrite ?P.
+    + unfold ps, visited in *. rewrite W in *. simpl. apply B. now left.
+    + apply rsum_scaled.
+    + now apply maximum_scale.
+    + now apply minimum_scale.
+    + discriminate E.
+  - assert (S : d = Shift q v /\ (how nd = Map \/ (extreme (how nd) = true /\ view_below (points nd) v = true))).
+    { destruct (how nd); try destruct (view_below (points nd) v); inversion E; auto. }
+    destruct S as [-> V]. set (k := Q2R q * c (at_view (of_coords xs) v)).
+    assert (P : present (map (fun p => val n vals' p (lift nd)) ps) =
+                map (fun x => x + k) (present (map (fun p => val n vals p (lift nd)) ps))).
+    { apply (present_moved False); auto. intros p Hp. specialize (B p Hp). unfold k.
+      rewrite <- (visited_row n nd xs p v Hp ltac:(tauto)).
+      destruct (val n vals p (lift nd)), (val n vals' p (lift nd)); simpl in B; auto. }
+    destruct (how nd) eqn:W; simpl; rewrite ?P.
+    + unfold ps, visited in *. rewrite W in *. simpl. apply B. now left.
+    + discriminate E.
+    + apply maximum_shift. now apply N.
+    + apply minimum_shift. now apply N.
+    + discriminate E.
 Qed.
 Theorem degrees_sound nodes : forall n table vals vals', tracked table vals vals' ->
-  run_ok free cond dom n nodes vals ->
-  tracked (degrees n nodes table) (run free cond dom n nodes vals) (run free cond dom n nodes vals').
+  run_ok free op other dom n nodes vals ->
+  tracked (degrees n nodes table) (run free op other dom n nodes vals) (run free op other dom n nodes vals').
 Proof.
   induction nodes as [|nd r IH]; intros n table vals vals' T K; simpl; auto.
   destruct K as [L [N K]]. apply IH; auto. intros m d xs E. unfold put, set in *.
@@ -154,31 +112,35 @@ Qed.
 End Sound.
 
 Section Loss.
-Context (free : nat -> nat -> point -> R) (cond : nat -> nat -> point -> bool) (dom : nat -> point -> list point).
+Context (free : nat -> nat -> point -> option R) (op : nat -> R -> R -> R) (other : nat -> list (option R) -> option R).
+Context (dom : nat -> point -> list point).
 Context (P : nat) (nodes : list node) (m : list Z -> R).     (* the value of the max, row by row *)
-Definition initial (m : list Z -> R) : values := fun k xs => match k with O => m (at_view (of_coords xs) (identity_view P)) | _ => 0 end.
-Definition root (r : nat) (xs : list Z) (m : list Z -> R) : R := run free cond dom 1 nodes (initial m) r xs.
+Definition initial (m : list Z -> R) : values :=
+  fun k xs => Some (match k with O => m (at_view (of_coords xs) (identity_view P)) | _ => 0 end).
+Definition root (r : nat) (xs : list Z) (m : list Z -> R) : option R := run free op other dom 1 nodes (initial m) r xs.
 
-(* Whatever is added to the max, in any row, the roots do not change. *)
+(* Whatever is added to the max, in any row, the roots do not change, nor where they exist. *)
 Theorem max_is_stabilizing roots : max_eliminated P nodes roots = true ->
-  run_ok free cond dom 1 nodes (initial m) ->
+  run_ok free op other dom 1 nodes (initial m) ->
   forall c r xs, In r roots -> root r xs (fun row => m row + c row) = root r xs m.
 Proof.
   intros H K c r xs R. unfold max_eliminated in H. rewrite forallb_forall in H. specialize (H r R).
   assert (T : tracked c (start P) (initial m) (initial (fun row => m row + c row))).
   { intros k d ys E. unfold start in E. inversion E; subst d. destruct k; simpl; auto.
     unfold Q2R; simpl. replace (1 * / 1) with 1 by field. ring. }
-  pose proof (degrees_sound free cond dom c nodes 1 _ _ _ T K) as S.
+  pose proof (degrees_sound free op other dom c nodes 1 _ _ _ T K) as S.
   destruct (degrees 1 nodes (start P) r) as [[| |]|] eqn:E; try discriminate.
-  exact (S r Inv xs E).
+  specialize (S r Inv xs E). unfold root. unfold moved, moves in S.
+  destruct (run _ _ _ _ _ _ (initial m) r xs), (run _ _ _ _ _ _ _ r xs); try contradiction; congruence.
 Qed.
 (* So the gradient through the max is zero: in the direction of any one row, and of any combination of rows. *)
+Definition number (o : option R) : R := match o with Some x => x | None => 0 end.
 Theorem zero_gradient_of_max roots : max_eliminated P nodes roots = true ->
-  run_ok free cond dom 1 nodes (initial m) ->
-  forall direction r xs, In r roots -> is_derive (fun t => root r xs (fun row => m row + t * direction row)) 0 0.
+  run_ok free op other dom 1 nodes (initial m) ->
+  forall direction r xs, In r roots -> is_derive (fun t => number (root r xs (fun row => m row + t * direction row))) 0 0.
 Proof.
-  intros H K direction r xs R. apply (is_derive_ext (fun _ => root r xs m)).
-  - intro t. symmetry. now apply (max_is_stabilizing roots H K (fun row => t * direction row)).
+  intros H K direction r xs R. apply (is_derive_ext (fun _ => number (root r xs m))).
+  - intro t. f_equal. symmetry. now apply (max_is_stabilizing roots H K (fun row => t * direction row)).
   - apply (is_derive_const (V := R_NormedModule)).
 Qed.
 End Loss.

@@ -296,9 +296,7 @@ Result<std::string> as_coq(const Certificate& c, const std::string& name) {
     arrays += (j ? "; (" : "(") + listed(loops, [](int i) { return std::to_string(i); }) + "%nat, " +
               coq(c.capacities[j]) + ")";
   }
-  std::string out = "From Coq Require Import List ZArith QArith.\nFrom Tang Require Import "
-                    "export.lp.\nImport ListNotations.\n";
-  out += "Definition " + name + " : certificate := Certificate\n  " +
+  std::string out = "Definition " + name + " : certificate := Certificate\n  " +
          listed(c.atoms.values(), [](int64_t v) { return std::to_string(v); }) + "%Z\n  " +
          listed(c.extents, [](const Form& f) { return coq(f); }) + "\n  " + arrays + "]\n  " +
          listed(c.s, [](const Rational& q) { return coq(q); }) + "\n  " +

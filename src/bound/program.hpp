@@ -64,7 +64,9 @@ Result<Certificate> solve(const Nest& n, const std::vector<Condition>& condition
 // Primal rows, dual rows as integer powers, equal objectives coefficient by coefficient. Empty: it holds;
 // else what fails.
 std::string failure(const Certificate& c);
-// A file that coqc proves; refused when a condition is not a single loop.
+// A theorem that coqc proves after `coq_imports`; refused when a condition is not a single loop.
 Result<std::string> as_coq(const Certificate& c, const std::string& name);
+inline constexpr const char* coq_imports = "From Coq Require Import List ZArith QArith.\n"
+                                           "From Tang Require Import export.lp.\nImport ListNotations.\n";
 
 } // namespace tang::bound

@@ -5,32 +5,62 @@
 
 namespace tang::prove {
 
+namespace {
+constexpr int64_t fast_memory = 32768; // bytes: a first-level cache
+
+std::string count(int n, const char* what) { return std::to_string(n) + " " + what; }
+} // namespace
+
 Exported exported(const std::vector<Compile>& compiles) {
   Exported out;
-  std::map<std::string, int> named;
+  auto keep = [&](std::vector<File> files) {
+    int theorems = 0;
+    for (auto& f : files) theorems += f.theorems, out.files.push_back(std::move(f));
+    return theorems;
+  };
+  auto refuse = [&](const std::vector<std::string>& why) {
+    out.refused.insert(out.refused.end(), why.begin(), why.end());
+  };
+  std::map<std::string, int> copies;
   for (auto& m : ir::all_monoids()) {
-    const int copy = ++named[m.name];
+    const int copy = ++copies[m.name];
     const std::string name = "m_" + m.name + (copy > 1 ? "_" + std::to_string(copy) : "");
     auto file = monoid_file(m, name);
-    if (!file) {
+    if (file)
+      out.monoids += keep({*file});
+    else
       out.refused.push_back("monoid " + name + ": " + file.why());
+  }
+  out.rules = keep(rule_files());
+  std::vector<Compile> all = compiles;
+  std::vector<Gradient> gradients;
+  for (auto& c : compiles) {
+    auto g = gradient_of(c);
+    if (!g) {
+      out.omitted.push_back("gradient of " + c.name + ": " + g.why());
       continue;
     }
-    out.monoids += file->theorems;
-    out.files.push_back(std::move(*file));
+    all.push_back(g->compile);
+    gradients.push_back(std::move(*g));
   }
-  for (auto& f : rule_files()) {
-    out.rules += f.theorems;
-    out.files.push_back(f);
-  }
-  Fusions fusions = fusions_of(compiles);
-  for (auto& f : fusions.files) {
-    out.fusions += f.theorems;
-    out.files.push_back(std::move(f));
-  }
-  out.compiles = fusions.compiles;
-  out.steps = fusions.steps;
-  out.refused.insert(out.refused.end(), fusions.refused.begin(), fusions.refused.end());
+  Eliminations eliminations = eliminations_of(gradients);
+  refuse(eliminations.refused);
+  Fusions fusions = fusions_of(all);
+  refuse(fusions.refused);
+  for (auto& step : fusions.too_large)
+    out.omitted.push_back("fusion step " + step + ": too large for Coq to compute on");
+  Certificates certificates = certificates_of(fusions.optimized, fast_memory);
+  for (auto& [why, n] : certificates.unprinted) out.omitted.push_back(count(n, "certificates: ") + why);
+  const int e = keep(std::move(eliminations.files)), f = keep(std::move(fusions.files)),
+            c = keep(std::move(certificates.files));
+  out.counts = count(out.monoids, "monoids, ") + count(out.rules, "scalar rules, ") +
+               count(f, "fusion theorems (") + count(fusions.steps, "steps of ") +
+               count(fusions.compiles, "compiles, ") +
+               count(int(gradients.size()), "of all compiles gradients; ") +
+               count(fusions.dropped, "dropped bounds certified), ") + count(e, "max eliminations (") +
+               count(eliminations.proofs, "of ") + count(eliminations.graphs, "gradients), ") +
+               count(c, "certificates (") + count(certificates.bounds, "of ") +
+               count(certificates.graphs, "compiles)");
   return out;
 }
 

@@ -74,14 +74,6 @@ public:
     return joined("or_", pieces, false);
   }
 
-private:
-  Ref joined(const char* op, const std::vector<Ref>& parts, bool none) {
-    if (parts.empty()) return t_.truth(none);
-    Ref out = parts[0];
-    for (size_t k = 1; k < parts.size(); ++k) out = t_.make(op, {out, parts[k]});
-    return out;
-  }
-
   Ref form(const Form& f) {
     if (!f.c.is_constant()) {
       why = "a symbolic extent";
@@ -98,6 +90,14 @@ private:
     if (f.c.value() || terms.empty()) terms.push_back(t_.integer(f.c.value()));
     Ref out = terms[0];
     for (size_t k = 1; k < terms.size(); ++k) out = t_.make("add", {out, terms[k]});
+    return out;
+  }
+
+private:
+  Ref joined(const char* op, const std::vector<Ref>& parts, bool none) {
+    if (parts.empty()) return t_.truth(none);
+    Ref out = parts[0];
+    for (size_t k = 1; k < parts.size(); ++k) out = t_.make(op, {out, parts[k]});
     return out;
   }
 
@@ -121,7 +121,8 @@ struct Step {
   expr::Pool pool;
   Comp producer, after;
   std::map<int, Domain> order; // of guards of `after`
-  std::optional<Domain> guard; // of the producer's domain: the bounds that the splice kept
+  std::vector<Form>
+      dropped; // bounds of the producer's domain, over the reader's axes, that the splice left out
 };
 
 // Follows the bounds of the producer into the reader, so that both print them in one order.
@@ -129,51 +130,105 @@ Step followed(const rewrite::FusionStep& s) {
   Step out{*s.pool, s.producer, s.after, {}, {}};
   const auto at = rewrite::picked_axes(out.producer, s.before.args[size_t(s.arg)]);
   rewrite::Import in(out.pool, out.producer, out.after, [&](int x) { return at.at(x); });
-  // A domain with its pieces and bounds in the producer's order, those not in `kept` left out of both.
-  auto aligned = [&](const Domain& from, const Domain& kept) -> std::optional<std::pair<Domain, Domain>> {
-    Domain here, there;
+  auto keeps = [](const Domain& d, const Form& f) {
+    return std::any_of(d.begin(), d.end(),
+                       [&](const ir::Conj& k) { return std::find(k.begin(), k.end(), f) != k.end(); });
+  };
+  // `kept` with its pieces and bounds in the order of the producer's domain `from`.
+  auto order = [&](int guard, const Domain& from, const Domain& kept) {
+    Domain there;
     for (auto& c : from) {
-      ir::Conj mine, moved;
-      for (auto& f : c) {
-        const Form g = in.form(f);
-        const bool some = std::any_of(kept.begin(), kept.end(), [&](const ir::Conj& k) {
-          return std::find(k.begin(), k.end(), g) != k.end();
-        });
-        if (!some) continue;
-        mine.push_back(f);
-        moved.push_back(g);
-      }
-      here.push_back(mine);
+      ir::Conj moved;
+      for (auto& f : c)
+        if (const Form g = in.form(f); keeps(kept, g)) moved.push_back(g);
       there.push_back(moved);
     }
-    if (ir::normal(there) != kept) return {};
-    return std::pair(here, there);
+    if (ir::normal(there) == kept) out.order[guard] = there;
   };
   for (auto& d : out.producer.guards) {
     const Domain now = in.domain(d);
     auto it = std::find(out.after.guards.begin(), out.after.guards.end(), now);
-    if (it == out.after.guards.end()) continue;
-    if (auto both = aligned(d, now)) out.order[int(it - out.after.guards.begin())] = both->second;
+    if (it != out.after.guards.end()) order(int(it - out.after.guards.begin()), d, now);
   }
+  Domain kept;
   const ir::Id inner = in.body(out.producer.lift[0]);
   if (inner != s.body) {
     const expr::Term& only = out.pool[s.body];
     check(only.op == Op::only && only.args[1] == inner && out.pool[only.args[0]].op == Op::holds,
           "a splice is a body under a guard");
     const int g = int(out.pool[only.args[0]].whole);
-    out.guard = out.producer.domain;
-    if (auto both = aligned(out.producer.domain, out.after.guards[size_t(g)])) {
-      out.guard = both->first;
-      out.order[g] = both->second;
+    kept = out.after.guards[size_t(g)];
+    order(g, out.producer.domain, kept);
+  }
+  for (auto& c : out.producer.domain)
+    for (auto& f : c)
+      if (const Form g = in.form(f); !keeps(kept, g)) out.dropped.push_back(g);
+  return out;
+}
+
+// Why dropped bounds always hold, or never do: combinations of facts (each >= 0) with coefficients >= 0.
+struct Reasons {
+  struct Drop {
+    Form bound;
+    bool holds = true;
+    std::vector<std::pair<size_t, int64_t>> multipliers; // number of a fact, coefficient
+  };
+
+  std::vector<Form> facts;
+  std::vector<Drop> drops;
+
+  size_t fact(const Form& f) {
+    const auto it = std::find(facts.begin(), facts.end(), f);
+    if (it == facts.end()) return facts.push_back(f), facts.size() - 1;
+    return size_t(it - facts.begin());
+  }
+
+  // By the ranges of the axes: each at the end that makes the form smallest.
+  bool by_ranges(const Form& bound, const Comp& n, bool holds) {
+    const Form f = holds ? bound : ir::negated(bound);
+    if (!f.args.empty() || !f.c.is_constant()) return false;
+    int64_t least = f.c.value();
+    for (auto& [a, k] : f.axes) {
+      if (!n.extent(a).is_constant()) return false;
+      if (k < 0) least += k * (n.extent(a).value() - 1);
     }
+    if (least < 0) return false;
+    Drop d{bound, holds, {}};
+    for (auto& [a, k] : f.axes)
+      d.multipliers.push_back(
+          {fact(k > 0 ? ir::axis(a) : ir::constant(n.extent(a) - 1) - ir::axis(a)), std::abs(k)});
+    drops.push_back(std::move(d));
+    return true;
+  }
+
+  bool by_reader(const Form& bound, const ir::Conj& reader) {
+    if (std::find(reader.begin(), reader.end(), bound) == reader.end()) return false;
+    drops.push_back({bound, true, {{fact(bound), 1}}});
+    return true;
+  }
+};
+
+// One argument for all points of the reader, or one for each piece of its domain.
+std::vector<Reasons> reasons(const Step& s) {
+  Reasons ranges;
+  std::vector<Form> left;
+  for (auto& f : s.dropped)
+    if (!ranges.by_ranges(f, s.after, true) && !ranges.by_ranges(f, s.after, false)) left.push_back(f);
+  if (left.empty()) return {ranges};
+  std::vector<Reasons> out;
+  for (auto& piece : s.after.domain) {
+    out.push_back(ranges);
+    for (auto& f : left) out.back().by_reader(f, piece);
   }
   return out;
 }
 
+const Refusal too_large{"too large"};
+
 // The text of one step for one component of the reader, with NAME for its name; empty when the component does
 // not change.
-Result<std::string> step_text(const rewrite::FusionStep& s, size_t component) {
-  const Step step = followed(s);
+Result<std::string> step_text(const rewrite::FusionStep& s, const Step& step, const Reasons& why,
+                              size_t component) {
   Terms t;
   Nodes nodes;
   const auto& axes = step.producer.outs[0].axes;
@@ -188,7 +243,8 @@ Result<std::string> step_text(const rewrite::FusionStep& s, size_t component) {
   if (!t.reads(*before, 0)) return std::string();
   auto body = map.term(step.producer.lift[0]);
   if (!body) return Refusal{body.why()};
-  if (step.guard) body = t.make("only_", {map.domain(*step.guard), *body});
+  if (step.producer.domain != ir::everywhere())
+    body = t.make("only_", {map.domain(step.producer.domain), *body});
   for (size_t a = axes.size();
        a-- > 0;) // a read with an absent coordinate is absent: the body looks at every axis
     if (!t.looks_at(*body, int64_t(a)))
@@ -197,46 +253,55 @@ Result<std::string> step_text(const rewrite::FusionStep& s, size_t component) {
   if (!after) return Refusal{after.why()};
   if (!map.why.empty()) return Refusal{map.why};
   const double size = t.tree_size(*before) + t.tree_size(*body) + t.tree_size(*after);
-  if (size > most_nodes) return Refusal{"too large"};
+  if (size > most_nodes) return too_large;
   const Terms::Text text = t.text({*body, *before, *after}, "NAME");
   std::string out = text.definitions + "Definition NAME : fusion := Fusion 0 " + std::to_string(axes.size());
   for (auto& term : text.terms) out += "\n  " + term;
-  out += ".\nTheorem NAME_ok : fused [";
-  for (int64_t n : nodes.index()) out += (n == *nodes.index().begin() ? "" : "; ") + std::to_string(n);
-  return out + "] NAME. Proof. prove_fused. Qed.\n";
-}
-
-std::string named(std::string text, const std::string& name) {
-  for (size_t at = 0; (at = text.find("NAME", at)) != std::string::npos; at += name.size())
-    text.replace(at, 4, name);
-  return text;
+  std::vector<std::string> whole, facts, drops;
+  for (auto& f : why.facts) facts.push_back(t.text(fused.form(f)));
+  for (auto& d : why.drops) {
+    std::vector<std::string> multipliers;
+    for (auto& [k, by] : d.multipliers)
+      multipliers.push_back("(" + std::to_string(k) + "%nat, " + std::to_string(by) + "%Z)");
+    drops.push_back("Drop " + t.text(fused.form(d.bound)) + (d.holds ? " true " : " false ") +
+                    listed(multipliers));
+  }
+  for (int64_t n : nodes.index()) whole.push_back(std::to_string(n));
+  out += ".\nTheorem NAME_ok : fused " + listed(whole) + " " + listed(facts) + " " + listed(drops) + " NAME.";
+  return out + " Proof. prove_fused. Qed.\n";
 }
 } // namespace
 
 Fusions fusions_of(const std::vector<Compile>& compiles) {
   Fusions out;
-  std::set<std::string> known;
+  Book book("fusion", "From Tang Require Import export.bounds.\nImport Coq.ZArith.ZArith.\n");
   for (auto& c : compiles) {
     rewrite::FusionSteps steps;
     std::vector<rewrite::Rule> rules = rewrite::normal_rules();
     const rewrite::Rule recording = rewrite::fuse(&steps);
     for (auto& r : rules)
       if (r.name == recording.name) r = recording;
-    rewrite::optimize(ir::canonical(c.graph).graph, rules);
+    out.optimized.push_back({c.name, rewrite::optimize(ir::canonical(c.graph).graph, rules).graph});
     out.compiles += !steps.empty();
     out.steps += int(steps.size());
-    File file{"fusion_" + c.name + ".v",
-              "From Tang Require Import export.fusion export.coordinates.\nImport Coq.ZArith.ZArith.\n", 0};
-    for (auto& s : steps)
-      for (size_t k = 0; k < s.before.lift.size(); ++k) {
-        const Result<std::string> text = step_text(s, k);
-        if (!text)
-          out.refused.push_back(c.name + ": " + s.what + ": " + text.why());
-        else if (!text->empty() && known.insert(*text).second)
-          file.text += named(*text, c.name + "_" + std::to_string(file.theorems++));
-      }
-    if (file.theorems) out.files.push_back(std::move(file));
+    int number = 0;
+    for (auto& s : steps) {
+      const Step step = followed(s);
+      const std::vector<Reasons> arguments = reasons(step);
+      out.dropped += int(step.dropped.size());
+      for (auto& why : arguments)
+        for (size_t k = 0; k < s.before.lift.size(); ++k) {
+          const Result<std::string> text = step_text(s, step, why, k);
+          if (!text && text.why() == too_large.why)
+            out.too_large.push_back(c.name + ": " + s.what);
+          else if (!text)
+            out.refused.push_back(c.name + ": " + s.what + ": " + text.why());
+          else if (!text->empty())
+            book.add(*text, c.name + "_" + std::to_string(number++));
+        }
+    }
   }
+  out.files = book.files();
   return out;
 }
 

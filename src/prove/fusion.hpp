@@ -14,9 +14,12 @@ struct Compile {
 };
 
 struct Fusions {
-  std::vector<File> files;          // one a compile that has a step no earlier one has
-  int compiles = 0, steps = 0;      // compiles that fuse; their steps, before equal ones are dropped
-  std::vector<std::string> refused; // steps that have no printed form, and why
+  std::vector<File> files;            // each distinct step once
+  std::vector<Compile> optimized;     // the graphs after all steps
+  int compiles = 0, steps = 0;        // compiles that fuse; their steps, before equal ones are dropped
+  int dropped = 0;                    // bounds that the steps left out, each with its certificate
+  std::vector<std::string> refused;   // steps that have no printed form, and why
+  std::vector<std::string> too_large; // steps whose terms Coq cannot write out
 };
 
 // Optimizes each graph with the rules of the driver and prints every step of `fuse`, each distinct text once.

@@ -48,13 +48,16 @@ std::string network(const ir::Monoid& m) {
   }
   return std::string("(best_row ") + (m.identity[0].r < 0 ? "true " : "false ") + std::to_string(k) + ")";
 }
-
-std::string list(const std::vector<std::string>& items, const char* between = "; ") {
-  std::string out = "[";
-  for (size_t k = 0; k < items.size(); ++k) out += (k ? between : "") + items[k];
-  return out + "]";
-}
 } // namespace
+
+void Book::add(const std::string& text, const std::string& theorem) {
+  constexpr int most = 40;
+  if (!known_.insert(text).second) return;
+  if (files_.empty() || files_.back().theorems == most)
+    files_.push_back({name_ + "_" + std::to_string(files_.size()) + ".v", imports_, 0});
+  files_.back().text += named(text, theorem);
+  ++files_.back().theorems;
+}
 
 Result<File> monoid_file(const ir::MonoidSpec& spec, const std::string& name) {
   expr::Pool p;
@@ -84,8 +87,8 @@ Result<File> monoid_file(const ir::MonoidSpec& spec, const std::string& name) {
   File f{"monoid_" + name + ".v", "", 1};
   f.text = std::string("From Tang Require Import export.") +
            (special.empty() ? "prove_monoid" : "prove_topk") + ".\n" + t.definitions;
-  f.text += "Definition " + name + " : row := Row\n  " + list(kinds) + " " + list(identity) + "\n  " +
-            list(t.terms, ";\n   ") + (m.commutative ? " true.\n" : " false.\n");
+  f.text += "Definition " + name + " : row := Row\n  " + listed(kinds) + " " + listed(identity) + "\n  " +
+            listed(t.terms, ";\n   ") + (m.commutative ? " true.\n" : " false.\n");
   f.text += "Theorem " + name + "_ok : " + (special.empty() ? "monoid_ok " + name : name + " = " + special) +
             ".\nProof. " + (special.empty() ? "prove_monoid" : "prove_topk") + ". Qed.\n";
   return f;

@@ -42,9 +42,9 @@ const char* head(Op op) {
   default: return nullptr;
   }
 }
+} // namespace
 
 std::string whole(int64_t v) { return v < 0 ? "(" + std::to_string(v) + ")" : std::to_string(v); }
-} // namespace
 
 Ref Terms::make(const std::string& head, const std::vector<Ref>& parts, int64_t number) {
   std::string key = head + " " + std::to_string(number);
@@ -153,7 +153,8 @@ std::string Terms::text(Ref root) const {
   return named.at(root);
 }
 
-Terms::Text Terms::text(const std::vector<Ref>& roots, const std::string& prefix) const {
+Terms::Text Terms::text(const std::vector<Ref>& roots, const std::string& prefix,
+                        const std::string& type) const {
   std::map<Ref, int> uses;
   const std::vector<Ref> all = below(roots);
   for (Ref r : all)
@@ -166,13 +167,25 @@ Terms::Text Terms::text(const std::vector<Ref>& roots, const std::string& prefix
     std::string s = shown(r, named);
     if (uses[r] > 1 && s.size() > longest_shared) {
       const std::string name = prefix + "_" + std::to_string(number++);
-      out.definitions += "Definition " + name + " : term := " + s + ".\n";
+      out.definitions += "Definition " + name + " : " + type + " := " + s + ".\n";
       s = name;
     }
     named[r] = std::move(s);
   }
   for (Ref r : roots) out.terms.push_back(named.at(r));
   return out;
+}
+
+std::string listed(const std::vector<std::string>& items, const char* between) {
+  std::string out = "[";
+  for (size_t k = 0; k < items.size(); ++k) out += (k ? between : "") + items[k];
+  return out + "]";
+}
+
+std::string named(std::string text, const std::string& name) {
+  for (size_t at = 0; (at = text.find("NAME", at)) != std::string::npos; at += name.size())
+    text.replace(at, 4, name);
+  return text;
 }
 
 } // namespace tang::prove

@@ -54,7 +54,7 @@ public:
     std::vector<std::string> terms;
   };
 
-  Text text(const std::vector<Ref>& roots, const std::string& prefix) const;
+  Text text(const std::vector<Ref>& roots, const std::string& prefix, const std::string& type = "term") const;
   double tree_size(Ref t) const;                               // nodes when written out
   std::vector<Ref> below(const std::vector<Ref>& roots) const; // operands before users
 
@@ -63,5 +63,10 @@ private:
   std::vector<Term> terms_;
   std::map<std::string, Ref> ids_;
 };
+
+std::string whole(int64_t v); // in parentheses when negative
+std::string listed(const std::vector<std::string>& items, const char* between = "; ");
+// Every NAME in a text replaced.
+std::string named(std::string text, const std::string& name);
 
 } // namespace tang::prove

@@ -207,7 +207,7 @@ TEST(bound_random, coq_proves_the_certificates_of_the_table) {
   Random r(11);
   for (int k = 0; k < 3; ++k) table.emplace_back(random_kernel(r, false, false), random_memory(r, false));
   Folder folder;
-  std::string file;
+  std::string file = coq_imports;
   int proved = 0;
   for (auto& [nest, memory] : table) {
     const Nest n = prepared(nest);

@@ -114,5 +114,41 @@ TEST(fusions, a_gather_and_a_guard) {
             std::string::npos)
       << text;
   EXPECT_NE(text.find("(rd 0 [(rd 1 [(ax 0)]); (ax 1)])"), std::string::npos) << text;
-  EXPECT_NE(text.find("fused [1]"), std::string::npos) << text;
+  EXPECT_NE(text.find("fused [1] ["), std::string::npos) << text;
+}
+
+TEST(fusions, a_dropped_bound_has_a_certificate) {
+  ir::Builder b;
+  const ir::Tensor x = b.input("x", {12});
+  const auto [i] = ir::axes<"i">();
+  const ir::Axis r = ir::axis("r", 5), q = ir::axis("q", 5);
+  const ir::Tensor late = ir::map({i}, masked(i >= 2, x(i) * 2.0), "late");
+  b.output(ir::map({r}, late(r + 3) + 1.0), "always");           // i - 2 >= 0 at i = r + 3: r + 1 >= 0, r is
+  b.output(ir::map({q}, ir::or_else(late(4 - q), 0.0)), "some"); // at i = 4 - q: 2 - q >= 0, kept
+  const Fusions f = fusions_of({{"late", b.graph()}});
+  ASSERT_EQ(f.files.size(), 1u);
+  EXPECT_EQ(f.files[0].theorems, 2);
+  EXPECT_EQ(f.dropped, 1);
+  EXPECT_TRUE(f.refused.empty());
+  EXPECT_NE(f.files[0].text.find("fused [] [(ax 0)] [Drop (add (ax 0) (lit 1 0)) true [(0%nat, 1%Z)]]"),
+            std::string::npos)
+      << f.files[0].text;
+  EXPECT_NE(f.files[0].text.find("fused [] [] []"), std::string::npos) << f.files[0].text;
+}
+
+TEST(eliminations, the_max_of_a_softmax) {
+  ir::Builder b;
+  const ir::Tensor s = b.input("s", {4, 6});
+  const auto [i, j] = ir::axes<"i j">();
+  const ir::Scalar weight = exp(s(i, j) - max(j, s(i, j)));
+  b.output(ir::map({i, j}, ratio(weight, sum(j, weight))), "p");
+  const auto g = gradient_of({"softmax", b.graph()});
+  ASSERT_TRUE(g) << g.why();
+  ASSERT_EQ(g->proofs.size(), 1u);
+  const Eliminations e = eliminations_of({*g});
+  ASSERT_TRUE(e.refused.empty()) << e.refused[0];
+  ASSERT_EQ(e.files.size(), 1u);
+  const std::string& text = e.files[0].text;
+  EXPECT_NE(text.find("Theorem softmax_grad_0_ok : elimination 1 softmax_grad_0 ["), std::string::npos) << text;
+  EXPECT_NE(text.find("(Neg (Read 0 [axis 0]))"), std::string::npos) << text;
 }
