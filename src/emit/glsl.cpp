@@ -62,7 +62,11 @@ public:
 
   std::string literal(const kernel::Value& v, bool wide) const override {
     if (v.type == kernel::Type::boolean) return v.i ? yes : no;
-    if (v.type == kernel::Type::bits) return std::to_string(uint64_t(v.i)) + "ul";
+    if (v.type == kernel::Type::bits) { // held as the integers that they are computed in: no conversion is implied
+      kernel::Value same = v;
+      same.type = kernel::Type::index;
+      return literal(same, wide);
+    }
     if (v.type == kernel::Type::index) return v.i > INT32_MAX || v.i < -INT32_MAX ? wide_literal(v.i) : Dialect::literal(v, wide);
     if (std::isnan(v.r)) return "uintBitsToFloat(0x7fc00000u)";
     if (std::isinf(v.r)) return v.r < 0 ? "uintBitsToFloat(0xff800000u)" : "uintBitsToFloat(0x7f800000u)";

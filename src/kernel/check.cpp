@@ -294,6 +294,7 @@ private:
             bool runs) {
     Facts f = outer;
     if (!define(f, v)) return;
+    if (begin.terms.empty() && end.terms.empty() && end.c <= begin.c) return; // never runs
     define_loop(f, v, begin, end, step);
     std::set<int> inside_it = written;
     for (auto* b : bodies) block(*b, f, inside_it, full);

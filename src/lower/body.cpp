@@ -156,7 +156,7 @@ int Body::ref(int arg) {
     at.push_back(coordinate(f));
     const auto [lo, hi] = ir::range(f, extents, {});
     const bool low = lo >= 0 || assumed(f), high = hi < shape[d].value() || assumed(ir::constant(shape[d] - ir::Extent(1)) - f);
-    checked |= !home.is_tile && !(low && high);
+    checked |= !(low && high);
   }
   Ref r = element(home, std::move(at));
   r.checked = checked;
@@ -179,6 +179,16 @@ int Body::add_ref(Ref r) {
   out.refs.push_back(std::move(r));
   return int(out.refs.size()) - 1;
 }
+bool Body::never_inside(int arg) const {
+  const ir::Arg& a = node_.args[size_t(arg)];
+  const auto extents = node_.extents();
+  const auto shape = g_.shape(a.from);
+  for (size_t d = 0; d < a.view.size(); ++d) {
+    const auto [lo, hi] = ir::range(a.view[d], extents, {});
+    if (lo <= hi && (hi < 0 || lo >= shape[d].value())) return true;
+  }
+  return false;
+}
 expr::Id Body::leaf(const Ref& r, Type type) { return k_.pool->leaf(Op::arg, type, add_ref(r)); }
 expr::Id Body::value(ir::Id e) {
   kernel::Pool& p = *k_.pool;
@@ -191,6 +201,10 @@ expr::Id Body::value(ir::Id e) {
       case Op::literal: made = p.literal(expr::Value{t.type, expr::State::present, t.r, t.whole}); break;
       case Op::coord: made = index_value(p, axis_[size_t(t.whole)]); break;
       case Op::arg: {
+        if (never_inside(int(t.whole))) { // some targets refuse a constant index beyond an array
+          made = p.literal(expr::Value{t.type, expr::State::present, 0, 0});
+          break;
+        }
         made = p.leaf(Op::arg, t.type, ref(int(t.whole)));
         if (auto it = valid_.find(int(t.whole)); it != valid_.end()) {
           const expr::Id holds = p.leaf(Op::holds, Type::boolean, it->second);

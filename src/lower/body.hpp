@@ -61,6 +61,7 @@ class Body {
   Uniforms uniforms_;
   std::map<int, int> valid_;  // read -> the guard under which its uniform coordinates are in range
   bool assumed(const ir::Form& f) const;
+  bool never_inside(int arg) const; // every coordinate it could take lies beyond its source
   int add_ref(Ref r);  // equal references are one: values of several nodes at one place share what they read
   ir::Conj assumed_;
   std::map<int, int> refs_;

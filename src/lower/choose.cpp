@@ -55,6 +55,8 @@ struct Chooser {
   // Classifies a sum of `lift` over the node's folds; `base_axes`: axes of the act factor, empty without a base.
   Result<Contraction> classify(const Comp& n, size_t component, const std::vector<int>& core, const std::set<int>& base_axes) {
     Contraction c;
+    for (auto& e : n.extents())
+      if (e.value() == 0) return Refusal{"it has no element"};
     const Id value = expr::present(g.pool, n.lift[component]).value;
     c.factors = expr::factors(g.pool, value);
     std::vector<Factor> factors;
@@ -397,6 +399,25 @@ struct Chooser {
         throw Error({}, "the schedule gives axis " + std::to_string(x) + " of '" + g.label({group.members[0].node, 0}) + "' a tile of " + std::to_string(out.tile[x]),
                     {{"a contraction of this group takes that axis one element at a time", {}}}, "give it the tile 1");
   }
+  // A map is written once, after the loops: what it has of a block must be all there is.
+  void need_whole_maps() const {
+    for (size_t k = 0; k < group.members.size(); ++k)
+      for (int x : out.members[k].kind == MemberForm::map ? group.members[k].axis : std::vector<int>())
+        if (x >= 0 && group.role[size_t(x)] == Role::looped && out.tile[size_t(x)] < group.extent[size_t(x)])
+          throw Error({}, "the schedule loops over axis " + std::to_string(x) + " of '" +
+                              g.label({group.members[k].node, 0}) + "' in blocks",
+                      {{"it is a map: nothing is carried from block to block", {}}}, "put the axis on the grid");
+  }
+  // Operands lie in panels as wide as a register block: a block of a side's columns begins at a panel.
+  void need_columns(bool contracts) const {
+    for (size_t x = 0; contracts && x < is_n.size(); ++x)
+      if (is_n[x] && out.tile[x] < group.extent[x] && out.tile[x] % out.columns())
+        throw Error({},
+                    "the schedule gives axis " + std::to_string(x) + " of '" + g.label({group.members[0].node, 0}) +
+                        "' a tile of " + std::to_string(out.tile[x]),
+                    {{"its register block has " + std::to_string(out.columns()) + " columns", {}}},
+                    "give it a multiple of them, or fewer vectors");
+  }
   Choice run() {
     out.lanes = t.lanes;
     out.walked = walked_axes(g, group);
@@ -424,12 +445,14 @@ struct Chooser {
       if (one[x]) out.tile[x] = 1;
     if (const schedule::GroupFields* f = fields()) {
       for (auto& [a, tile] : f->tile)
-        if (a >= 0 && size_t(a) < out.tile.size()) out.tile[size_t(a)] = std::max<int64_t>(1, tile);
+        if (a >= 0 && size_t(a) < out.tile.size() && group.extent[size_t(a)]) out.tile[size_t(a)] = std::max<int64_t>(1, tile);
       if (f->rows) out.rows = *f->rows;
       if (f->vectors) out.vectors = *f->vectors;
       if (f->ways) out.ways = *f->ways;
       out.pack_b = f->pack_b;
       need_single(one);
+      need_whole_maps();
+      need_columns(contracts || !group.shared.empty());
       if (!out.walked.empty()) split_joint(g, group, t, f->parts, out);
     }
     for (size_t a = 0; a < out.tile.size(); ++a) out.text += (a ? "x" : "tile ") + std::to_string(out.tile[a]);

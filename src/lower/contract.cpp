@@ -250,6 +250,7 @@ std::optional<Ref> Emitters::copied(const Site& s, const Place& at) {
   a.dst = {dst};
   vectorize(frame.k, a);
   Lowered copy;
+  frame.k.body = std::move(frame.head); // what it reads of indices, as the clock of a recurrence
   emit(frame.k.body, std::move(a));
   copy.arguments = std::move(frame.arguments);
   copy.kernel = std::move(frame.k);

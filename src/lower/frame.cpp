@@ -241,7 +241,11 @@ std::optional<Affine> Frame::uniform(const ir::Comp& n, const std::vector<int>& 
   if (has_tile(a.from)) return {};
   auto it = uniforms_.find({a.from, key});
   if (it == uniforms_.end()) {
-    const Ref r = element(homes()(a.from), std::move(at));
+    Ref r = element(homes()(a.from), std::move(at));
+    for (size_t d = 0; d < a.view.size(); ++d) { // it is loaded before the guard that it may stand under
+      const auto [lo, hi] = ir::range(a.view[d], n.extents(), {});
+      r.checked |= lo < 0 || hi >= g.shape(a.from)[d].value();
+    }
     const kernel::Var v = k.fresh("u");
     head.push_back({kernel::Let{v, kernel::Let::load, {}, 1, r}});
     it = uniforms_.emplace(std::pair(a.from, key), v).first;
