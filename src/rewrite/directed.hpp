@@ -9,8 +9,8 @@ namespace tang::rewrite {
 // map.
 Graph expose_support(const Graph& g);
 
-// The graph; where an or_else catches the absence of a read itself, with its supports exposed. Rules take a
-// read that no condition guards for present: to them or_else(read, v) is the read.
+// The graph with every read of a partial map under that map's domain; where an or_else catches the absence of
+// a read, with all supports exposed. Rules take a read that no condition guards for present.
 Graph closed(const Graph& g);
 
 // Fold over an axis = fold over blocks of the folds over a block: the partial states and their join are

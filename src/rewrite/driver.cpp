@@ -60,28 +60,45 @@ Graph with_steps(const Graph& g, const std::vector<Rule>& rules, Trace& trace) {
 
 Optimized optimize(const Graph& g, const std::vector<Rule>& rules) {
   Optimized out;
-  out.graph = with_steps(closed(g), rules, out.trace);
-  Cost cost = cost_of(out.graph);
+  out.graph = g;
+  Cost cost = cost_of(g);
+  auto fired = [&](const Rule& r) {
+    auto next = r.apply(out.graph);
+    if (!next) {
+      out.trace.refused[r.name] = next.why();
+      return false;
+    }
+    out.graph = std::move(next->graph);
+    Cost after = cost_of(out.graph);
+    out.trace.steps.push_back({r.name, r.law, std::move(next->what), cost.kernels, after.kernels,
+                               cost.bytes(), after.bytes(), names_gone(cost, after)});
+    cost = std::move(after);
+    return true;
+  };
+  // Where a map exists must show in its domain before its readers are closed.
+  const Rule bounds = absence_to_domain();
+  if (std::any_of(rules.begin(), rules.end(), [&](const Rule& r) { return r.name == bounds.name; }))
+    fired(bounds);
+  out.graph = with_steps(closed(out.graph), rules, out.trace);
+  cost = cost_of(out.graph);
   std::map<std::string, int> refused_at; // rule -> version of the graph that it refused
   int version = 0;
   for (int round = 0;; ++round) {
-    check(round < most_rounds, "the rules do not come to an end");
+    if (round >= most_rounds) {
+      std::string last;
+      for (size_t k = out.trace.steps.size() - std::min<size_t>(6, out.trace.steps.size());
+           k < out.trace.steps.size(); ++k)
+        last += " " + out.trace.steps[k].rule + " (" + out.trace.steps[k].what[0] + ")";
+      bug(__FILE__, __LINE__, "the rules do not come to an end:" + last);
+    }
     const int start = version;
     for (auto& r : rules) {
       auto seen = refused_at.find(r.name);
       if (seen != refused_at.end() && seen->second == version) continue;
-      auto next = r.apply(out.graph);
-      if (!next) {
+      if (fired(r))
+        ++version;
+      else
         refused_at[r.name] = version;
-        out.trace.refused[r.name] = next.why();
-        continue;
-      }
-      out.graph = std::move(next->graph);
-      ++version;
-      Cost after = cost_of(out.graph);
-      out.trace.steps.push_back({r.name, r.law, std::move(next->what), cost.kernels, after.kernels,
-                                 cost.bytes(), after.bytes(), names_gone(cost, after)});
-      cost = std::move(after);
     }
     if (version == start) break;
   }

@@ -87,8 +87,10 @@ std::optional<ir::Recur> exposed(const ir::Recur& r, bool is_read,
     return inner;
   });
   Graph inner = *out.step;
+  std::set<Port> says;
   for (size_t k = 0; k < r.emits.size(); ++k) {
-    ir::Recur::Emit& emit = out.emits[k];
+    const ir::Recur::Emit emit = out.emits[k];
+    if (says.count(emit.out)) continue; // it says where another exists
     std::vector<ir::Extent> extents = inner.shape(emit.out);
     extents.insert(extents.begin(), r.steps);
     const Comp* n = inner[emit.out.node].comp();
@@ -109,9 +111,14 @@ std::optional<ir::Recur> exposed(const ir::Recur& r, bool is_read,
       for (size_t a = 0; a < total.points.size(); ++a) o.axes.push_back(int(a));
       total.outs = {o};
     }
-    beside.push_back({uint32_t(r.states.size() + k), uint32_t(r.states.size() + out.emits.size())});
-    ir::Recur::Emit more{{inner.add({std::move(total), "exists", {}}), 0}, emit.view, emit.shape};
-    inner.outputs.push_back({more.out, "exists " + std::to_string(k), ir::Format::boolean});
+    const Port where{inner.add({std::move(total), "exists", {}}), 0};
+    size_t at = 0; // an emit that says so already, or a new one
+    while (at < out.emits.size() && (out.emits[at].out != where || out.emits[at].view != emit.view)) ++at;
+    beside.push_back({uint32_t(r.states.size() + k), uint32_t(r.states.size() + at)});
+    says.insert(where);
+    if (at < out.emits.size()) continue;
+    ir::Recur::Emit more{where, emit.view, emit.shape};
+    inner.outputs.push_back({where, "exists " + std::to_string(k), ir::Format::boolean});
     out.emits.push_back(std::move(more));
     changed = true;
   }
@@ -120,7 +127,8 @@ std::optional<ir::Recur> exposed(const ir::Recur& r, bool is_read,
   return out;
 }
 
-Result<Rewritten> apply_expose_support(const Graph& g) {
+// `predicates`: also those that no domain shows, as maps of their own.
+Result<Rewritten> apply_expose_support(const Graph& g, bool predicates) {
   Edit e(g);
   Pool& p = e.to.pool;
   std::map<Port, Port> alive_map; // new map with a predicate -> the bool map beside it
@@ -137,7 +145,7 @@ Result<Rewritten> apply_expose_support(const Graph& g) {
     auto* n = std::get_if<Comp>(&node.what);
     if (!n) {
       std::vector<std::pair<uint32_t, uint32_t>> beside; // an emit's port, and that of where it exists
-      if (auto* r = std::get_if<ir::Recur>(&node.what))
+      if (auto* r = std::get_if<ir::Recur>(&node.what); r && predicates)
         if (auto next = exposed(*r, is_read[id], beside)) {
           *r = std::move(*next);
           what.push_back(g.label({id, 0}) + ", its step");
@@ -164,7 +172,7 @@ Result<Rewritten> apply_expose_support(const Graph& g) {
         needs.push_back(read_leaf(p, Type::boolean, add_read(*n, {it->second, read.view})));
       if (needs.empty()) continue;
       const Id leaf = read_leaf(p, e.to.type(read.from), a),
-               guarded = p.make(Op::only, {expr::conjunction(p, needs), leaf});
+               guarded = ordered(p, p.make(Op::only, {expr::conjunction(p, needs), leaf})); // as it is stored
       // A use that already stands under this very guard stays as it is, and so does a term that does.
       const Id mark = p.leaf(Op::var, p[leaf].type, 1 << 20);
       for (Id& l : n->lift) {
@@ -189,7 +197,7 @@ Result<Rewritten> apply_expose_support(const Graph& g) {
     const ir::Out own = n->outs[0];
     const bool holes = n->is_map() && !own.view.empty() &&
                        (n->domain != ir::everywhere() || !fills(own.view, n->points, own.shape));
-    if (n->is_map() && is_read[id]) {
+    if (predicates && n->is_map() && is_read[id]) {
       const expr::Present x = expr::present(p, n->lift[0]);
       if (x.when != expr::yes(p) || holes) {
         Comp live = *n;
@@ -225,11 +233,13 @@ Graph expose_support_witness() {
 } // namespace
 
 Graph expose_support(const Graph& g) {
-  auto r = apply_expose_support(g);
+  auto r = apply_expose_support(g, true);
   return r ? std::move(r->graph) : g;
 }
 
-Graph closed(const Graph& g) {
+namespace {
+// Does an or_else catch the absence of a read?
+bool catches_absence(const Graph& g) {
   const auto partial = [&](Port from) {
     const Comp* c = g[from.node].comp();
     if (const ir::Recur* r = g[from.node].recur()) return from.port >= r->states.size();
@@ -242,15 +252,21 @@ Graph closed(const Graph& g) {
       for (Id l : c->lift)
         for (Id x : expr::subterms(g.pool, l, Op::or_else))
           for (Id r : expr::subterms(g.pool, g.pool[x].args[0], Op::arg))
-            if (partial(c->args[size_t(g.pool[r].whole)].from)) return expose_support(g);
-  return g;
+            if (partial(c->args[size_t(g.pool[r].whole)].from)) return true;
+  return false;
+}
+} // namespace
+
+Graph closed(const Graph& g) {
+  auto r = apply_expose_support(g, catches_absence(g));
+  return r ? std::move(r->graph) : g;
 }
 
 Rule expose_support_rule() {
   return {"expose_support",
           {"a read of a stored map that repeats the map's support never sees the fill",
            "expose_support_sound", Law::exact},
-          apply_expose_support,
+          [](const Graph& g) { return apply_expose_support(g, true); },
           expose_support_witness,
           true};
 }

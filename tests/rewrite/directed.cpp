@@ -1,4 +1,5 @@
 // Directed rules: supports exposed, folds split, absorbing folds in definition form, reshapes as views.
+#include "tang/ir/recurrence.hpp"
 #include "witness.hpp"
 
 using namespace tang;
@@ -115,4 +116,23 @@ TEST(directed, explain_prints_rules_and_laws) {
   const std::string text = rewrite::explain(rewrite::optimize(h.stored_softmax(masked(h.j <= h.i, h.dot()))).trace);
   for (const char* part : {"fuse", "hoist_ratio", "stabilize_softmax", "absorbing_chunked", "kernels:", "no longer stored:", "P[64,64]"})
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+}
+
+// A recurrence whose emits exist in live steps only emits where they exist, once.
+TEST(directed, expose_support_of_a_recurrence_is_idempotent) {
+  Builder b;
+  Tensor x = b.input("x", {5, 3}), h = b.input("h", {3});
+  Axis t = axis("t", 5), i = axis("i", 3);
+  const Recurred r = recur(
+      t, {carried("s", h)},
+      [&](const std::vector<Tensor>& old) -> Step {
+        Tensor next = map({i}, old[0](i) + x(t, i));
+        return {{next}, {next}};
+      },
+      {false, Index(t) >= Index(1)});
+  Axis k = axis("k", 5), j = axis("j", 3);
+  b.output(map({k, j}, or_else(r.emits[0](k, j), 7)), "y");
+  const Graph once = rewrite::expose_support(b.graph()), twice = rewrite::expose_support(once);
+  EXPECT_NE(ir::hash(canonical(once).graph), ir::hash(b.graph()));
+  EXPECT_EQ(ir::hash(canonical(once).graph), ir::hash(canonical(twice).graph));
 }
