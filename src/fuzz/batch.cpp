@@ -22,7 +22,7 @@ void derive(Job& j, const target::Target& t) {
   try {
     j.derivation = run::derive(given_graph(*j.c), j.options);
   } catch (const Error& e) { // a drawn schedule may ask for what cannot be; a graph may not be refused
-    if (!e.headline().compare(0, 15, "the schedule of"))
+    if (!e.headline().compare(0, 13, "the schedule "))
       j.refused = true;
     else
       j.faults.push_back({"error", e.what()});

@@ -49,6 +49,10 @@ void run_batch(const Settings& s, const std::string& target, uint64_t first, int
   Result<run::Opened> opened = Refusal{"c"};
   const bool simulator = target == "simulator";
   if (target != "c" && !simulator) opened = run::open_target(target, s.opening);
+  if (target != "c" && !simulator && !opened) {
+    out.fault(0, {"absent", opened.why()}, {});
+    return;
+  }
   const Reach reach = reach_on(target, s);
   Judged count;
   int64_t refused = 0;
@@ -58,9 +62,9 @@ void run_batch(const Settings& s, const std::string& target, uint64_t first, int
     out.at(seed);
     Job& j = jobs[size_t(k)];
     Choices choices(seed);
-    cases[size_t(k)] = generate(choices, reach);
     j.c = &cases[size_t(k)];
     try {
+      cases[size_t(k)] = generate(choices, reach); // gradients are derived here
       j.want = reference(*j.c);
       if (target == "c") {
         count_kinds(*j.c, kinds);
@@ -153,8 +157,8 @@ Summary fuzz(const Settings& s, const std::function<void(const Finding&)>& repor
       sum.cases[target] += n;
       more = true;
       for (Finding f : found) {
-        if (s.shrink) f = shrink(f, s);
-        if (!s.folder.empty()) f.file = write_finding(f, s);
+        if (s.shrink && f.kind != "absent") f = shrink(f, s);
+        if (!s.folder.empty() && f.kind != "absent") f.file = write_finding(f, s);
         sum.findings.push_back(f);
         if (report) report(f);
       }

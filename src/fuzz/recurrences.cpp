@@ -5,6 +5,13 @@ namespace tang::fuzz {
 
 using namespace ir;
 
+namespace {
+bool total(const Graph& g, Port p) { // without a look at bodies
+  if (const Recur* r = g[p.node].recur()) return p.port < r->states.size();
+  return g[p.node].input() || g[p.node].comp()->monoid;
+}
+} // namespace
+
 void Generator::recur(Graph& g) {
   auto owned = std::make_shared<Graph>();
   Graph& step = *owned;
@@ -22,7 +29,7 @@ void Generator::recur(Graph& g) {
     Recur::State x;
     std::vector<Port> starts;
     for (auto& [p, q] : ranges(g))
-      if (g.type(p) == Type::real && !q.infinite && q.size() <= bound && g.shape(p).size() < 3)
+      if (g.type(p) == Type::real && !q.infinite && q.size() <= bound && g.shape(p).size() < 3 && total(g, p))
         starts.push_back(p);
     if (!starts.empty() && c_.below(3)) x.init = c_.of(starts);
     x.in = step.add({Input{Input::state, x.init ? g.shape(*x.init) : extents(2), Format::f32},
@@ -34,7 +41,7 @@ void Generator::recur(Graph& g) {
   for (uint32_t k = 1 + c_.below(2); k > 0; --k) {
     std::vector<Port> sources;
     for (auto& [p, q] : ranges(g))
-      if (!q.infinite && (!g[p.node].comp() || g[p.node].comp()->monoid)) sources.push_back(p);
+      if (!q.infinite && total(g, p)) sources.push_back(p); // what a step is given exists everywhere
     const Port from = c_.of(sources);
     Recur::Read a{from, {}, 0};
     std::vector<Extent> local;
