@@ -39,6 +39,7 @@ std::string beside(const std::string& model, const char* file) {
   const size_t slash = model.rfind('/');
   return (slash == std::string::npos ? "" : model.substr(0, slash + 1)) + file;
 }
+} // namespace
 
 int sample(const float* logits, int64_t n, bool greedy, std::mt19937_64& rng) {
   int best = 0;
@@ -52,8 +53,6 @@ int sample(const float* logits, int64_t n, bool greedy, std::mt19937_64& rng) {
     if ((at -= std::exp(double(logits[k]) - double(logits[best]))) <= 0) return int(k);
   return best;
 }
-} // namespace
-
 int run_model(const Common& c, const std::string& model, const std::string& tokenizer,
               const std::string& prompt, int tokens, bool greedy) {
   const double start = device::Cpu::seconds();

@@ -56,6 +56,30 @@ int main(int argc, char** argv) {
     };
   });
 
+  cli::TrainArguments training;
+  auto* train = shared(app.add_subcommand(
+      "train", "train a small Llama-style model on the characters of a text\n"
+               "  tang train /usr/share/common-licenses/GPL-3 --out build/training"));
+  train->add_option("text", training.text, "a text file")->required();
+  train->add_option("--steps", training.steps, "of the optimizer")->default_val(400)->check(CLI::Range(1, 1000000));
+  train->add_option("--batch", training.batch, "sequences a step")->default_val(16)->check(CLI::Range(1, 4096));
+  train->add_option("--context", training.context, "characters a sequence")->default_val(64)->check(CLI::Range(2, 8192));
+  train->add_option("--model", training.model, "width")->default_val(128)->check(CLI::Range(8, 8192));
+  train->add_option("--layers", training.layers, "transformer blocks")->default_val(2)->check(CLI::Range(1, 128));
+  train->add_option("--heads", training.heads, "attention heads")->default_val(4)->check(CLI::Range(1, 256));
+  train->add_option("--rate", training.rate, "the largest learning rate of the schedule")->default_val(3e-3);
+  train->add_option("--clip", training.clip, "norm that gradients are scaled down to; 0: none")->default_val(1);
+  train->add_option("--format", training.format, "storage of activations and their gradients: f32, bf16 or f16 (with a loss scale)")
+      ->default_val("f32")
+      ->check(CLI::IsMember({"f32", "bf16", "f16"}));
+  train->add_option("--memory", training.memory, "bytes of stored values to hold at once: beyond, they are computed again")
+      ->default_val(0);
+  train->add_option("--seed", training.seed, "of weights, batches and samples: the same seed gives the same curve")->default_val(1);
+  train->add_option("--prompt", training.prompt, "what the samples continue")->default_val("\n");
+  train->add_option("--letters", training.letters, "of each sample")->default_val(300)->check(CLI::Range(0, 100000));
+  train->add_option("--out", c.out, "folder of training.svg and training.csv");
+  train->callback([&] { act = [&] { return cli::train(c, training); }; });
+
   auto* explain = shared(app.add_subcommand(
       "explain",
       "the derivation of a graph: each step with its law\n  tang explain examples/attention.tang"));

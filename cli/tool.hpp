@@ -1,6 +1,7 @@
 // What every verb shares: where things are found, how results and progress are printed.
 #pragma once
 #include <memory>
+#include <random>
 #include <string>
 
 #include "tang/run/program.hpp"
@@ -52,6 +53,20 @@ int run_file(const Common& c, const std::string& file, uint64_t seed, const std:
              const std::string& target); // a schedule is for the C target; empty target: c
 int run_model(const Common& c, const std::string& model, const std::string& tokenizer,
               const std::string& prompt, int tokens, bool greedy);
+// A class drawn by softmax of the logits, or the largest.
+int sample(const float* logits, int64_t n, bool greedy, std::mt19937_64& rng);
+
+// A character model trained on a text; results to `out` of Common if that is given.
+struct TrainArguments {
+  std::string text, format = "f32", prompt = "\n";
+  int64_t steps = 400, batch = 16, context = 64, model = 128, layers = 2, heads = 4;
+  double rate = 3e-3, clip = 1;
+  int64_t memory = 0; // bytes of stored values to hold at once; 0: all are kept
+  uint64_t seed = 1;
+  int letters = 300; // of the samples before and after
+};
+
+int train(const Common& c, const TrainArguments& a);
 int verify_file(const Common& c, const std::string& file, uint64_t seed, double budget, const std::string& target);
 int verify_all(const Common& c, const std::string& target); // every builder of models/; empty: on every target found
 int emit_c(const Common& c, const std::string& file, const std::string& name, int lanes,

@@ -2,9 +2,11 @@
 
 namespace tang::models {
 
-BlockWeights block_weights(Builder& b, const std::string& prefix, const BlockSize& s, Format format) {
+BlockWeights block_weights(Builder& b, const std::string& prefix, const BlockSize& s, Format format,
+                           Weights as) {
   const auto param = [&](const char* name, std::vector<Extent> shape) {
-    return b.param(prefix + "." + name, shape, format);
+    const std::string full = prefix + "." + name;
+    return as == Weights::trained ? b.state(full, shape, format) : b.param(full, shape, format);
   };
   const int64_t q = s.heads * s.head, kv = s.kv_heads * s.head;
   BlockWeights w;

@@ -23,9 +23,12 @@ struct BlockWeights {
   Tensor attention_norm, q, k, v, o, mlp_norm, gate, up, down;
 };
 
-// Declares them as params `prefix`.attention_norm, `prefix`.q, ..
+// What weights are declared as: params, or states that a training step replaces.
+enum class Weights : uint8_t { fixed, trained };
+
+// Declares them as `prefix`.attention_norm, `prefix`.q, ..
 BlockWeights block_weights(Builder& b, const std::string& prefix, const BlockSize& s,
-                           Format format = Format::f32);
+                           Format format = Format::f32, Weights as = Weights::fixed);
 
 // x [batch, row, model] -> the same: x + attention(norm x), then + mlp(norm ..); causal from position 0.
 Tensor block(const Tensor& x, const BlockWeights& w, const BlockSize& s, Where where = Where::here());

@@ -2,16 +2,31 @@
 
 #include <cmath>
 
+#include "tang/models/softmax.hpp"
+
 namespace tang::models {
 
-DecoderWeights decoder_weights(Builder& b, const DecoderSize& s, Format format) {
+DecoderWeights decoder_weights(Builder& b, const DecoderSize& s, Format format, Weights as) {
+  const auto declare = [&](const char* name, std::vector<Extent> shape) {
+    return as == Weights::trained ? b.state(name, shape, format) : b.param(name, shape, format);
+  };
   DecoderWeights w;
-  w.tokens = b.param("tokens", {s.vocab, s.block.model}, format);
+  w.tokens = declare("tokens", {s.vocab, s.block.model});
   for (int64_t k = 0; k < s.layers; ++k)
-    w.blocks.push_back(block_weights(b, "blocks." + std::to_string(k), s.block, format));
-  w.norm = b.param("norm", {s.block.model}, format);
-  w.classifier = s.tied ? w.tokens : b.param("classifier", {s.vocab, s.block.model}, format);
+    w.blocks.push_back(block_weights(b, "blocks." + std::to_string(k), s.block, format, as));
+  w.norm = declare("norm", {s.block.model});
+  w.classifier = s.tied ? w.tokens : declare("classifier", {s.vocab, s.block.model});
   return w;
+}
+
+std::vector<Tensor> every(const DecoderWeights& w) {
+  std::vector<Tensor> out{w.tokens};
+  for (auto& b : w.blocks)
+    out.insert(out.end(),
+               {b.attention_norm, b.q, b.k, b.v, b.o, b.mlp_norm, b.gate, b.up, b.down});
+  out.push_back(w.norm);
+  if (w.classifier.port != w.tokens.port) out.push_back(w.classifier);
+  return out;
 }
 
 namespace {
@@ -95,6 +110,23 @@ void check_size(const DecoderWeights& w, const DecoderSize& s, Where where) {
            {}, "the key heads divide the heads");
 }
 } // namespace
+
+Tensor decode_sequences(const Tensor& ids, const DecoderWeights& w, const DecoderSize& s, Where where) {
+  check_size(w, s, where);
+  Tensor x = embedding(w.tokens, ids, where);
+  for (auto& weights : w.blocks) x = block(x, weights, s.block, where);
+  return linear(rms_norm(x, w.norm, s.block.eps, where), w.classifier, {}, {}, Layout::out_in, where);
+}
+
+Tensor next_token_loss(const Tensor& logits, const Tensor& target, Where where) {
+  Shapes s(where);
+  s("logits", logits, "batch row class")("target", target, "batch row");
+  auto [b, i, c] = axes<"b i c">();
+  const Scalar lse = attend(c, logits.at({b, i, c}, where), Scalar(1.0), where).lse;
+  const Scalar hit = logits.at({b, i, target.at({b, i}, where)}, where);
+  const Scalar total = sum({b, i}, lse - hit, where);
+  return map(std::vector<Axis>{}, total / count(Over{b, i}, {s["batch"], s["row"]}), "loss", where);
+}
 
 void decode_step(Builder& b, const DecoderWeights& w, const DecoderSize& s, Where where) {
   check_size(w, s, where);

@@ -1,5 +1,5 @@
-// A Llama-style decoder: one graph a decode step with donated key and value caches, and a prefill graph at an
-// offset.
+// A Llama-style decoder: one graph a decode step with donated key and value caches, a prefill graph at an
+// offset, and a form over whole sequences to train.
 #pragma once
 #include "tang/models/block.hpp"
 
@@ -20,8 +20,11 @@ struct DecoderWeights {
   Tensor classifier; // [vocab, model]
 };
 
-// Declares params: tokens, blocks.0.q, .., norm, classifier (unless tied).
-DecoderWeights decoder_weights(Builder& b, const DecoderSize& s, Format format = Format::f32);
+// Declares: tokens, blocks.0.q, .., norm, classifier (unless tied).
+DecoderWeights decoder_weights(Builder& b, const DecoderSize& s, Format format = Format::f32,
+                               Weights as = Weights::fixed);
+// Each of them once, in the order of their declaration.
+std::vector<Tensor> every(const DecoderWeights& w);
 
 // One token. Inputs `token` and `pos` (rank 0, index); states keys.L and values.L [context, kv_heads, head],
 // which are outputs of the same name too: select(t == pos, new, old). Attention reads rows t <= pos. Output
@@ -32,5 +35,12 @@ void decode_step(Builder& b, const DecoderWeights& w, const DecoderSize& s, Wher
 // outputs as above; logits [rows, vocab], each row as decode_step would give it.
 void prefill(Builder& b, const DecoderWeights& w, const DecoderSize& s, const Extent& rows,
              Where where = Where::here());
+
+// Whole sequences from position 0, without caches: ids [batch, row] -> logits [batch, row, vocab].
+Tensor decode_sequences(const Tensor& ids, const DecoderWeights& w, const DecoderSize& s,
+                        Where where = Where::here());
+// logits [batch, row, class], target [batch, row] of index -> rank 0: the mean of log sum exp(logits) -
+// logits[target], in nats.
+Tensor next_token_loss(const Tensor& logits, const Tensor& target, Where where = Where::here());
 
 } // namespace tang::models

@@ -15,11 +15,25 @@ struct Rate {
 
 Scalar rate_at(const Rate& r, const Scalar& step); // step: a real
 
+// Gradients of `scale` times a loss, for storage in formats of few exponents: what is stored of them neither
+// vanishes nor overflows. Given to an optimizer, it divides them again. A step whose gradients are not finite
+// changes no weight, no moment and no count; it only halves the scale.
+struct Scaled {
+  Tensor loss;        // times the scale, of rank 0: take its gradients
+  Tensor scale, good; // states `loss.scale` and `loss.good`, of rank 0: the factor, and how many steps it held
+  int64_t grow = 200; // after so many finite steps the scale doubles,
+  double most = 0x1p24; // up to this
+};
+
+// `loss` of one value. Set `loss.scale` before the first step: tune::choose_scale predicts it.
+Scaled scaled(const Tensor& loss, int64_t grow = 200, double most = 0x1p24, Where where = Where::here());
+
 struct Sgd {
   Rate rate;
   double momentum = 0; // u = momentum u + g; w = w - rate u
   double decay = 0;    // added to g: decay w
   double clip = 0;     // gradients are scaled down to this norm over all of them; 0: never
+  Scaled scaled = {};  // of the loss whose gradients are given; none: they are the loss's own
 };
 
 // Loshchilov and Hutter 2019, decoupled decay: w = w - rate (m^ / (sqrt v^ + eps) + decay w).
@@ -27,6 +41,7 @@ struct AdamW {
   Rate rate;
   double beta1 = 0.9, beta2 = 0.999, eps = 1e-8, decay = 0.01;
   double clip = 0;
+  Scaled scaled = {};
 };
 
 // `weights` are states of the builder, `gradients` theirs. Declares states `step` (rank 0, the number of

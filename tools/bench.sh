@@ -29,6 +29,7 @@ for t in $threads; do
   python=/usr/bin/python3
   [ -x "$python" ] || python=python3
   $first "$python" "$here/bench/programs/torch_peers.py" "$t" > "$out/torch-$t.json" || rm -f "$out/torch-$t.json"
+  bench "training-$t" default "$t" training
   bench "streams-$t" default "$t" streams
   bench "figure-$t" default "$t" figure
 done

@@ -75,6 +75,7 @@ uint64_t allocations();
 void matmul(Bench& b);        // (a)
 void attention(Bench& b);     // (b)
 void backward(Bench& b);      // its backward
+void training(Bench& b);      // a block forward and backward, whole training steps
 void streams(Bench& b);       // (c) norms and softmax beside a copy
 void small(Bench& b);         // (d) batch one, one thread
 void compile_time(Bench& b);  // (e)

@@ -128,7 +128,7 @@ int report(const std::string& prefix, const std::vector<std::string>& parts) {
   }
   std::string section;
   for (auto& r : rows) {
-    const bool torch_here = r["section"] == "attention" || r["section"] == "backward";
+    const bool torch_here = r["section"] == "attention" || r["section"] == "backward" || r["section"] == "training";
     if (r["section"] != section) {
       section = r["section"];
       md += "\n## " + section + "\n\n| program | threads | time | rate | peer | peer's rate | ratio | of medians | needed | " +

@@ -246,7 +246,7 @@ std::optional<Ref> Emitters::copied(const Site& s, const Place& at) {
   a.body = std::move(body.out);
   const int id = int(temporaries_.size());
   dst.memory = frame.temporary(id, memory, true);
-  temporaries_.push_back(frame.k.memories[size_t(dst.memory)].size() * 4 + 64);
+  temporaries_.push_back(frame.k.memories[size_t(dst.memory)].size() * expr::row(memory.format).bits / 8 + 64);
   a.dst = {dst};
   vectorize(frame.k, a);
   Lowered copy;

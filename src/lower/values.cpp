@@ -293,7 +293,7 @@ void Emitters::partial_results(const plan::Member& m) {
     memory.format = f_.k.compute;
     memory.strides = kernel::row_major(memory.shape);
     const int id = int(temporaries_.size());
-    temporaries_.push_back(memory.size() * 4 + 64);
+    temporaries_.push_back(memory.size() * expr::row(memory.format).bits / 8 + 64);
     f_.partial(port, f_.temporary(id, memory, true));
     after.push_back(join(port, id, memory));
   }

@@ -1,4 +1,4 @@
-// Buffers: what leaves its group or is an output; lifetimes, and places in one arena.
+// Buffers: what leaves its group or is an output, and places in one arena.
 #include <algorithm>
 
 #include "tang/base/number.hpp"
@@ -8,36 +8,17 @@ namespace tang::plan {
 
 void Planner::place_buffers() {
   std::map<Port, Buffer> made;
-  auto buffer = [&](Port q) -> Buffer& {
-    auto [it, fresh] = made.try_emplace(q);
-    Buffer& b = it->second;
-    if (!fresh) return b;
-    b.of = q;
-    for (auto& e : g_.shape(q)) b.shape.push_back(e.value());
-    const ir::Type t = g_.type(q);
-    b.format = t == ir::Type::index ? ir::Format::i64 : ir::default_format(t);
-    if (const auto* f = schedule::fields_of(s_, g_, q.node); f && f->store && t == ir::Type::real)
-      b.format = *f->store;
-    b.first = b.last = step_of_[size_t(home_[q.node])];
-    return b;
-  };
-  for (NodeId id : order_) {
-    const ir::Recur* r = g_[id].recur();
-    if (r) // a state is stored while it is carried, whether or not it is read afterwards
-      for (uint32_t k = 0; k < r->states.size(); ++k)
-        buffer({id, k}).format = (*r->step)[r->states[k].in].input()->format;
-    for (NodeId x : evaluators(id)) {
-      const int step = step_of_[size_t(home_[x])];
-      for (Port q : sources(g_, id)) {
-        if (g_[q.node].input() || shared_[q.node] || home_[q.node] == home_[x]) continue;
-        Buffer& b = buffer(q);
-        b.last = std::max(b.last, step);
-      }
-    }
+  for (auto& v : values_) {
+    const Span when = span(v, step_of_);
+    Buffer& b = made[v.of];
+    b.of = v.of;
+    for (auto& e : g_.shape(v.of)) b.shape.push_back(e.value());
+    b.format = v.format;
+    b.first = when.first, b.last = when.last, b.away = when.away, b.again = when.again;
   }
   for (auto& o : g_.outputs) {
     if (g_[o.port.node].input()) continue;
-    Buffer& b = buffer(o.port);
+    Buffer& b = made.at(o.port);
     if (b.output) {
       if (b.format != o.format)
         note("output " + o.name + ": stored in the format of the first output of this value");
@@ -48,7 +29,7 @@ void Planner::place_buffers() {
     b.last = int(p_.steps.size());
   }
   for (auto& [id, d] : donated_) {
-    Buffer& b = buffer({id, 0});
+    Buffer& b = made.at({id, 0});
     b.overwrites = d.input;
     b.masked = d.when.has_value();
     b.when = d.when.value_or(0);
@@ -65,6 +46,18 @@ int64_t bytes(const Buffer& b) {
   return ceil_div(mul_saturated(n, ir::row(b.format).bits), 8);
 }
 
+bool together(const Buffer& a, const Buffer& b) {
+  auto spans = [](const Buffer& x) {
+    using Steps = std::pair<int, int>;
+    if (x.again < 0) return std::vector<Steps>{{x.first, x.last}};
+    return std::vector<Steps>{{x.first, x.away}, {x.again, x.last}};
+  };
+  for (auto& [a0, a1] : spans(a))
+    for (auto& [b0, b1] : spans(b))
+      if (a0 <= b1 && b0 <= a1) return true;
+  return false;
+}
+
 // Largest first, each in the tightest gap between those that live at the same time.
 void Planner::place_arena() {
   auto rounded = [&](int64_t n) { return ceil_div(n, s_.alignment) * s_.alignment; };
@@ -75,7 +68,7 @@ void Planner::place_arena() {
   for (Buffer* b : todo) {
     std::vector<std::pair<int64_t, int64_t>> busy;
     for (Buffer* o : placed)
-      if (o->first <= b->last && b->first <= o->last)
+      if (together(*o, *b))
         busy.emplace_back(o->offset, o->offset + rounded(bytes(*o)));
     std::sort(busy.begin(), busy.end());
     const int64_t need = rounded(bytes(*b));

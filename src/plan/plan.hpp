@@ -57,6 +57,7 @@ struct Step {
   std::optional<NodeId>
       recur; // then the group is empty and `body` is the plan of its step graph: time looped
   std::shared_ptr<const Plan> body;
+  bool again = false; // an earlier step has computed it, and something of it was not kept
 };
 
 struct Buffer {
@@ -64,12 +65,17 @@ struct Buffer {
   std::vector<int64_t> shape;
   ir::Format format = ir::Format::f32;
   int first = 0, last = 0;          // steps between which it lives
+  // Computed again: not held after step `away` and before step `again`. Both -1: held throughout.
+  int away = -1, again = -1;
   std::optional<NodeId> overwrites; // the donated state input whose memory it takes
   bool masked = false; // then only points where `when` holds are stored: the others keep the old value
   ir::Id when = 0;     // a term of the graph's pool over the reads and guards of the node
   bool output = false;
   int64_t offset = -1; // bytes into the arena, 64-byte aligned; -1: bound by the caller or an alias
 };
+
+// Both are held at some step.
+bool together(const Buffer& a, const Buffer& b);
 
 struct Plan {
   std::shared_ptr<const ir::Graph> graph; // bound, canonical, supports exposed

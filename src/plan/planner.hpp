@@ -7,6 +7,42 @@
 
 namespace tang::plan {
 
+// A port that is stored, by the groups that make and read it.
+struct Value {
+  Port of;
+  ir::Format format = ir::Format::f32;
+  int64_t bytes = 0; // as much of the arena
+  int home = -1;
+  std::vector<int> readers; // groups, each once
+  bool held = true;         // in the arena: no output, and in no state's memory
+};
+
+// An order of groups, some of which run twice.
+struct Order {
+  struct Entry {
+    int group;
+    bool again;
+  };
+
+  std::vector<Entry> entries;
+
+  struct At {
+    std::vector<int> first, again; // of each group; -1: it does not
+  };
+
+  At at(size_t groups) const;
+};
+
+// When a value is held: from `first` to `last`, not after `away` and before `again` if those are not -1.
+struct Span {
+  int first, last, away = -1, again = -1;
+
+  bool holds(int step) const { return step >= first && step <= last && (away < 0 || step <= away || step >= again); }
+};
+
+Span span(const Value& v, const Order::At& at);
+std::vector<int64_t> held(const std::vector<Value>& values, const Order& o, size_t groups); // bytes at each step
+
 class Planner {
 public:
   // `heir`: in the body of a Recur, the only node that may take a state input's memory. Empty: any may.
@@ -62,8 +98,15 @@ private:
   bool before_in_place(NodeId r, NodeId id, NodeId input) const;
   std::string why_not_take(NodeId id, NodeId input) const;
   void order_steps();
+  std::vector<std::set<int>> predecessors() const; // of each group
+  void make_steps(const Order& o);
   std::vector<NodeId>
   evaluators(NodeId id) const; // nodes of groups that evaluate `id`: itself, or a subterm's readers
+
+  // memory.cpp
+  std::vector<Value> values() const;
+  std::vector<int> sequence(const std::vector<std::set<int>>& before, const std::vector<Value>* sparing) const;
+  Order within_memory(Order o, const std::vector<Value>& all);
 
   // buffers.cpp
   void place_buffers();
@@ -90,7 +133,8 @@ private:
   };
 
   std::map<NodeId, Donated> donated_; // by the node that takes the memory
-  std::vector<int> step_of_;          // of a group
+  std::vector<Value> values_;
+  Order::At step_of_; // of a group
 };
 
 Plan make_body(const ir::Recur& r, const schedule::Schedule& s, const target::Target& t);

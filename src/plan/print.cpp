@@ -28,7 +28,7 @@ struct Printer {
 
   void step(size_t k) {
     const Step& s = p.steps[k];
-    std::string head = std::to_string(k) + ":";
+    std::string head = std::to_string(k) + (s.again ? " again:" : ":");
     if (s.recur) {
       line(head + " recur " + node(*s.recur) + " " +
            std::to_string((*p.graph)[*s.recur].recur()->steps.value()) + " steps");
@@ -52,7 +52,7 @@ struct Printer {
     std::string s = "   " + node(b.of.node) + "." + std::to_string(b.of.port) + " [";
     for (size_t d = 0; d < b.shape.size(); ++d) s += (d ? ", " : "") + std::to_string(b.shape[d]);
     s += std::string("] ") + row(b.format).name + " " + std::to_string(b.first) + ".." +
-         std::to_string(b.last);
+         (b.again < 0 ? "" : std::to_string(b.away) + " " + std::to_string(b.again) + "..") + std::to_string(b.last);
     if (b.output) s += " output";
     if (b.overwrites)
       s += " over " + node(*b.overwrites) + (b.masked ? " where " + p.graph->pool.print(b.when) : "");

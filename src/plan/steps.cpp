@@ -109,10 +109,8 @@ void Planner::donate() {
     }
 }
 
-// Of the ready groups the one whose first node comes first.
-void Planner::order_steps() {
-  const size_t n = groups_.size();
-  std::vector<std::set<int>> before(n);
+std::vector<std::set<int>> Planner::predecessors() const {
+  std::vector<std::set<int>> before(groups_.size());
   auto precedes = [&](int a, int b) {
     if (a >= 0 && b >= 0 && a != b) before[size_t(b)].insert(a);
   };
@@ -120,28 +118,38 @@ void Planner::order_steps() {
     for (NodeId r : readers_[id])
       for (NodeId x : evaluators(r)) precedes(home_[id], home_[x]);
   for (auto& [a, b] : after_) precedes(a, b);
-  std::vector<NodeId> key(n);
-  for (size_t h = 0; h < n; ++h) {
-    const auto nodes = nodes_of(int(h));
-    key[h] = *std::min_element(nodes.begin(), nodes.end());
-  }
-  step_of_.assign(n, -1);
-  for (size_t s = 0; s < n; ++s) {
-    int next = -1;
-    for (size_t h = 0; h < n; ++h) {
-      const bool ready = step_of_[h] < 0 && std::all_of(before[h].begin(), before[h].end(),
-                                                        [&](int b) { return step_of_[size_t(b)] >= 0; });
-      if (ready && (next < 0 || key[h] < key[size_t(next)])) next = int(h);
-    }
-    check(next >= 0, "the graph of groups has a cycle");
-    step_of_[size_t(next)] = int(s);
+  return before;
+}
+
+// In the order of nodes, unless another one holds less at once.
+void Planner::order_steps() {
+  values_ = values();
+  const auto before = predecessors();
+  auto order = [&](const std::vector<Value>* sparing) {
+    Order o;
+    for (int h : sequence(before, sparing)) o.entries.push_back({h, false});
+    return o;
+  };
+  auto most = [&](const Order& o) {
+    const auto bytes = held(values_, o, groups_.size());
+    return bytes.empty() ? 0 : *std::max_element(bytes.begin(), bytes.end());
+  };
+  Order o = order(nullptr);
+  if (Order other = order(&values_); most(other) < most(o)) o = std::move(other);
+  make_steps(s_.memory > 0 && !body_ ? within_memory(std::move(o), values_) : o);
+}
+
+void Planner::make_steps(const Order& o) {
+  step_of_ = o.at(groups_.size());
+  for (auto& e : o.entries) {
     Step step;
-    const NodeId first = groups_[size_t(next)].members[0].node;
+    step.again = e.again;
+    const NodeId first = groups_[size_t(e.group)].members[0].node;
     if (auto* r = g_[first].recur()) {
       step.recur = first;
       step.body = std::make_shared<const Plan>(make_body(*r, s_, t_));
     } else {
-      step.group = groups_[size_t(next)];
+      step.group = groups_[size_t(e.group)];
     }
     p_.steps.push_back(std::move(step));
   }

@@ -132,7 +132,10 @@ Result<Rewritten> apply_hoist(const Graph& g) {
     }
     Comp sum = n;
     for (size_t c = 0; c < outs.size(); ++c)
-      if (outs[c]) sum.lift[c] = outs[c]->lift;
+      if (outs[c]) {
+        sum.lift[c] = outs[c]->lift;
+        sum.outs[c].view.clear(), sum.outs[c].shape.clear(); // the map has the view
+      }
     const NodeId now = e.to.add({sum, node.name, node.where});
     for (uint32_t c = 0; c < outs.size(); ++c) {
       e.set({id, c}, {now, c});
@@ -150,6 +153,12 @@ Result<Rewritten> apply_hoist(const Graph& g) {
         self.view.push_back(ir::axis(int(a)));
         out.axes.push_back(int(a));
       }
+      for (auto& f : n.outs[c].view) {
+        Form moved = ir::constant(f.c);
+        for (auto& [a, k] : f.axes) moved = moved + k * ir::axis(place.at(a));
+        out.view.push_back(moved);
+      }
+      out.shape = n.outs[c].shape;
       Id body = read_leaf(p, Type::real, add_read(map, self));
       Import in(p, n, map, [&](int a) { return ir::axis(place.at(a)); });
       for (Id d : outs[c]->divisors) body = p.make(Op::ratio, {body, in.body(d)});

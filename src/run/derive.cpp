@@ -105,6 +105,40 @@ void pool_temporaries(lower::Program& p, const target::Target& t) {
   for (auto& [n, place] : places) p.temporaries[size_t(n)] = 0;
 }
 
+// What a temporary holds is dead when its step of the plan ends: steps share the memory, the largest with the largest.
+void share_temporaries(lower::Program& p) {
+  std::map<int, std::set<int>> of_step;
+  for (auto& l : p.kernels)
+    for (auto& a : l.arguments)
+      if (auto* n = std::get_if<int>(&a.what)) of_step[l.step].insert(*n);
+  for (auto& l : p.loops)
+    if (l.count) of_step[p.kernels[size_t(l.first)].step].insert(l.time);
+  std::vector<int64_t> places;
+  std::map<int, int> place; // of each temporary
+  for (auto& [step, used] : of_step) {
+    std::vector<int> mine(used.begin(), used.end());
+    std::stable_sort(mine.begin(), mine.end(),
+                     [&](int a, int b) { return p.temporaries[size_t(a)] > p.temporaries[size_t(b)]; });
+    std::set<int> taken;
+    for (int n : mine)
+      if (auto it = place.find(n); it != place.end()) taken.insert(it->second); // another step has it, too
+    int next = 0;
+    for (int n : mine) {
+      if (!place.count(n)) {
+        while (taken.count(next)) ++next;
+        place[n] = next++;
+      }
+      places.resize(std::max(places.size(), size_t(place[n]) + 1), 0);
+      places[size_t(place[n])] = std::max(places[size_t(place[n])], p.temporaries[size_t(n)]);
+    }
+  }
+  for (auto& l : p.kernels)
+    for (auto& a : l.arguments)
+      if (auto* n = std::get_if<int>(&a.what)) a.what = place.at(*n);
+  for (auto& l : p.loops) l.time = l.count ? place.at(l.time) : -1;
+  p.temporaries = std::move(places);
+}
+
 // A user's 64-bit integers could be anything.
 void refuse_wide_inputs(const ir::Graph& g, const target::Target& t) {
   for (auto& n : g.nodes)
@@ -129,6 +163,7 @@ Derivation derive(const ir::Graph& g, const Options& o) {
   d.plan = plan::make_plan(graph, schedule, o.target);
   d.kernels = lower::lower(d.plan, schedule, o.target);
   pool_temporaries(d.kernels, o.target);
+  share_temporaries(d.kernels);
   if (!o.target.index64) refuse_wide_inputs(g, o.target);
   std::map<std::string, std::string> known; // canonical text -> name
   for (auto& l : d.kernels.kernels) {

@@ -255,7 +255,7 @@ void read_group(LineReader& r, schedule::Schedule& s) {
 
 void read_line(LineReader& r, schedule::Record& out) {
   static constexpr const char* words[] = {
-      "graph", "target", "kernels", "short_contraction", "share_contractions", "epilogues", "group"};
+      "graph", "target", "kernels", "short_contraction", "share_contractions", "epilogues", "memory", "group"};
   switch (r.choice("line of a schedule", words)) {
   case 0: {
     const Token& t = r.peek();
@@ -273,6 +273,7 @@ void read_line(LineReader& r, schedule::Record& out) {
   case 3: out.schedule.short_contraction = r.whole("short_contraction", 0, most_elements); break;
   case 4: out.schedule.share_contractions = r.yes("answer"); break;
   case 5: out.schedule.epilogues = r.yes("answer"); break;
+  case 6: out.schedule.memory = r.whole("memory", 1, most_elements); break;
   default: return read_group(r, out.schedule);
   }
 }
@@ -337,6 +338,7 @@ std::string print(const schedule::Record& r) {
   s += "short_contraction " + std::to_string(r.schedule.short_contraction) + "\n";
   s += "share_contractions " + std::string(yes(r.schedule.share_contractions));
   s += "epilogues " + std::string(yes(r.schedule.epilogues));
+  if (r.schedule.memory) s += "memory " + std::to_string(r.schedule.memory) + "\n";
   for (auto& [name, f] : r.schedule.groups) {
     const std::string text = fields(f);
     s += "group " + quoted(name) + (text.empty() ? "" : " " + text) + "\n";

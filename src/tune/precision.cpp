@@ -12,23 +12,34 @@ namespace tang::tune {
 using ir::NodeId;
 using ir::Op;
 
-std::map<std::string, double> predicted_errors(const run::Derivation& d, const ir::Graph& written,
-                                               const eval::Inputs& given, int threads) {
-  const ir::Graph& g = *d.plan.graph;
-  eval::Inputs inputs = given;
+eval::Inputs rounded_to_formats(const ir::Graph& written, eval::Inputs inputs) {
   for (auto& n : written.nodes)
     if (auto* in = n.input(); in && inputs.count(n.name))
       for (double& v : inputs.at(n.name).r) v = ir::rounded(v, in->format);
-  eval::Options emulated, exact;
-  emulated.threads = exact.threads = threads;
-  for (NodeId id = 0; id < g.nodes.size(); ++id) {
-    if (!g[id].comp()) continue;
+  return inputs;
+}
+
+eval::Options emulation(const plan::Plan& p, int threads) {
+  eval::Options out;
+  out.threads = threads;
+  for (NodeId id = 0; id < p.graph->nodes.size(); ++id) {
+    if (!(*p.graph)[id].comp()) continue;
     eval::Numeric n;
     n.store = n.accumulate = ir::Format::f32;
-    for (auto& b : d.plan.buffers)
+    for (auto& b : p.buffers)
       if (b.of.node == id && ir::row(b.format).type == ir::Type::real) n.store = b.format;
-    emulated.numerics[id] = n;
+    out.numerics[id] = n;
   }
+  return out;
+}
+
+std::map<std::string, double> predicted_errors(const run::Derivation& d, const ir::Graph& written,
+                                               const eval::Inputs& given, int threads) {
+  const ir::Graph& g = *d.plan.graph;
+  const eval::Inputs inputs = rounded_to_formats(written, given);
+  const eval::Options emulated = emulation(d.plan, threads);
+  eval::Options exact;
+  exact.threads = threads;
   const auto got = eval::run(g, inputs, emulated), want = eval::run(written, inputs, exact);
   std::map<std::string, double> out;
   for (auto& [name, w] : want) {
@@ -120,6 +131,16 @@ std::vector<NodeId> narrowable(const plan::Plan& p) {
     if (real && b.format == ir::Format::f32 && (out.empty() || out.back() != id)) out.push_back(id);
   }
   return out;
+}
+
+schedule::Schedule narrowed(const run::Derivation& d, schedule::Schedule s, ir::Format f) {
+  for (NodeId id : narrowable(d.plan)) {
+    const std::string key = schedule::key(*d.plan.graph, id);
+    if (const auto* known = schedule::fields_of(s, *d.plan.graph, id); known && !s.groups.count(key))
+      s.groups[key] = *known;
+    s.groups[key].store = f;
+  }
+  return s;
 }
 
 namespace {

@@ -15,6 +15,11 @@ struct ErrorBudget {
   }
 };
 
+// Inputs as a program holds them.
+eval::Inputs rounded_to_formats(const ir::Graph& written, eval::Inputs inputs);
+// How the emulator evaluates a plan's graph: every buffer rounded to its format, everything else to f32.
+eval::Options emulation(const plan::Plan& p, int threads = 1);
+
 // The emulator's word: the derived graph with every buffer rounded to its format, everything else to f32,
 // folds term by term in f32, against the graph as written in f64. Inputs are given as bound; they are rounded
 // to their formats.
@@ -28,6 +33,9 @@ Result<run::Derivation> within(const ErrorBudget& b, const ir::Graph& written, c
 // rotary phase), are no output, and are not read where a rounding may be decisive: by comparisons, rounding
 // to whole numbers, as an angle, or by folds that also keep indices.
 std::vector<ir::NodeId> narrowable(const plan::Plan& p);
+
+// The schedule with every such value stored in this format: activations and their adjoints, not weights.
+schedule::Schedule narrowed(const run::Derivation& d, schedule::Schedule s, ir::Format f);
 
 struct Move {
   std::string group, fields; // which buffer or fold, and how

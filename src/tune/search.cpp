@@ -140,7 +140,7 @@ private:
     double total = 0;
     for (auto& s : start_trial_.steps) total += s.median;
     for (size_t s = 0; s < d.plan.steps.size() && s < start_trial_.steps.size(); ++s) {
-      if (start_trial_.steps[s].median < 0.02 * total) continue; // nothing to gain
+      if (d.plan.steps[s].again || start_trial_.steps[s].median < 0.02 * total) continue; // nothing to gain
       Space space = space_of(d, o, s, machine_);
       out_.refused.insert(out_.refused.end(), space.refused.begin(), space.refused.end());
       if (space.candidates.size() < 2) continue;

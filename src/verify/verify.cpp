@@ -165,12 +165,12 @@ Report verify(run::Program& p, const ir::Graph& written, const eval::Inputs& giv
         if (kernels[k].step == begun) return;
         begun = kernels[k].step;
         for (auto& b : plan.buffers)
-          if (b.first == begun && !b.overwrites) poison(b);
+          if ((b.first == begun || b.again == begun) && !b.overwrites) poison(b);
       },
       [&](size_t k) {
         if (!finished(k)) return;
         for (auto& b : plan.buffers) {
-          if (b.first != kernels[k].step) continue;
+          if (b.first != kernels[k].step && b.again != kernels[k].step) continue;
           Check c;
           c.what = g.label(b.of);
           c.schedule = kernels[k].schedule;

@@ -167,3 +167,51 @@ TEST(cases, case_54_grad_into_captured_biases) {
   }, {{"scale", filled({}, 1)}});
   EXPECT_NEAR(scale.at("dscale").r[0], -1.476207337, 1e-8);
 }
+
+// Blocks of keys and of queries of different sizes, in one group that makes dq, dk and dv and in a group for each
+// side: one gradient.
+TEST(cases, case_56_grad_backward_tiles_of_different_sizes) {
+  Builder b;
+  const std::vector<Extent> shape{1, 1, 12, 4};
+  const Tensor q = b.input("q", shape), k = b.input("k", shape), v = b.input("v", shape), w = b.input("w", shape);
+  AttentionOptions a;
+  a.mask = causal();
+  const auto d = vjp(attention(q, k, v, a).out, w, {q, k, v});
+  const char* const names[] = {"dq", "dk", "dv"};
+  for (size_t n = 0; n < 3; ++n) b.output(d[n], names[n]);
+  const Graph g = b.graph();
+  Inputs in;
+  for (auto& [name, first] : std::map<std::string, double>{{"q", 1}, {"k", 2}, {"v", 3}, {"w", 0.3}}) {
+    in[name] = u(first, {1, 1, 12, 4});
+    for (double& x : in[name].r) x = double(float(x));
+  }
+  const auto want = eval::run(g, in);
+  int different = 0; // kernels whose two sides have blocks of different sizes
+  for (bool joint : {true, false})
+    for (auto [one, other] : {std::pair<int64_t, int64_t>{4, 4}, {4, 8}, {8, 4}}) {
+      SCOPED_TRACE(std::string(joint ? "one group" : "two groups") + ", tiles of " + std::to_string(one) + " and " +
+                   std::to_string(other));
+      run::Options o;
+      o.target = target::c_target(4, 1);
+      for (auto& s : run::derive(g, o).plan.steps)
+        for (auto& m : s.group.members) o.schedule.groups[schedule::key(*run::derive(g, o).plan.graph, m.node)].joint = joint;
+      const run::Derivation apart = run::derive(g, o);
+      int group = 0;
+      for (auto& s : apart.plan.steps) {
+        if (s.group.shared.empty()) continue;
+        auto& fields = o.schedule.groups[schedule::key(*apart.plan.graph, s.group.members[0].node)];
+        fields.rows = 4, fields.vectors = 1;
+        int side = group++; // of several groups each begins with the other size
+        for (size_t x = 0; x < s.group.extent.size(); ++x)
+          if (s.group.extent[x] == 12) fields.tile[int(x)] = side++ % 2 ? other : one;
+        different += one != other;
+      }
+      run::Program p(g, std::make_shared<Compiler>(device::CompilerOptions{.search = {"/usr/local/bin", "/usr/bin", "/bin"}}),
+                     std::make_shared<Cpu>(1), o);
+      const verify::Report r = verify::verify(p, g, in, 2e-6);
+      for (auto& c : r.kernels) EXPECT_TRUE(c.ok) << c.what << " (" << c.schedule << "): " << c.error << " " << c.why;
+      for (auto& c : r.outputs) EXPECT_TRUE(c.ok) << c.what << ": " << c.error;
+    }
+  EXPECT_GE(different, 6);
+  for (auto* name : names) EXPECT_GT(magnitude(want.at(name)), 0.1) << name;
+}

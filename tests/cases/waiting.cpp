@@ -20,7 +20,6 @@ struct Waiting {
 
 // Not shown by any test of this executable.
 const Waiting waiting[] = {
-    {56, "backward tiles of different sizes give one gradient", "kernels"},
     {63, "offsets beyond 2^31 in a tensor whose logical size is small", "device"},
     {66, "tuning an in-place kernel leaves the user's state alone", "tuning"},
     {68, "the key of a tuned kernel holds the problem's size", "tuning"},

@@ -1,6 +1,7 @@
-// gpt-nano-sort fine-tuned for ten steps: loss and gradient norm of each step against torch in f64
+// gpt-nano-sort fine-tuned for ten steps: loss and every gradient of each step against torch in f64
 // (nano_sort_reference.py), on the oracle; and the first steps on the C target.
 #include <cstdint>
+#include <fstream>
 
 #include "models/weights.hpp"
 #include "run/harness.hpp"
@@ -78,6 +79,7 @@ Graph training_step(const formats::TensorFile& file, Inputs& in) {
     norm = norm + sum(Over(all), square(d.at(coords(all))));
   }
   b.output(loss, "loss");
+  for (size_t k = 0; k < weights.size(); ++k) b.output(gradients[k], "d " + weights[k].name());
   b.output(map(std::vector<Axis>{}, sqrt(norm), "norm"), "norm");
   AdamW o;
   o.rate.peak = 5e-4;
@@ -90,16 +92,41 @@ Graph training_step(const formats::TensorFile& file, Inputs& in) {
   return b.graph();
 }
 
-// {loss, norm of all gradients}, as nano_sort_reference.py prints them.
-constexpr double reference[10][2] = {
-    {8.93988162953959e-05, 0.0075167605825071},  {0.0279096796994993, 15.951233441403},
-    {4.79633477977804e-05, 0.000723280225598286}, {0.000974356338303845, 0.318049556656888},
-    {0.742692714304436, 68.8458871409656},       {0.000164015902846161, 0.0364323277613905},
-    {7.3309970167197e-05, 0.00741486504262853},  {7.92248475567296e-05, 0.00846627374897679},
-    {7.96968454497406e-05, 0.00618331758229916}, {0.000653594981543256, 0.358850583780679}};
+// As nano_sort_reference.py prints them.
+struct Reference {
+  double loss = 0, norm = 0;
+  std::map<std::string, std::array<double, 3>> gradients = {}; // of each weight: norm, products with two probes
+};
+
+std::vector<Reference> reference() {
+  std::ifstream in(TANG_SOURCE "/tests/grad/nano_sort_reference.txt");
+  std::vector<Reference> out;
+  for (std::string word; in >> word;) {
+    if (word == "step") {
+      int step = 0;
+      out.emplace_back();
+      in >> step >> out.back().loss >> out.back().norm;
+    } else {
+      auto& g = out.back().gradients[word];
+      in >> g[0] >> g[1] >> g[2];
+    }
+  }
+  return out;
+}
+
+double product(const Array& a, int64_t seed) {
+  double s = 0;
+  for (double v : a.r) {
+    seed = (seed * 1103515245 + 12345) % 2147483648;
+    s += v * (double(seed) / 1073741824 - 1);
+  }
+  return s;
+}
 } // namespace
 
-TEST(grad_training, nano_sort_is_torch_in_f64_for_ten_steps) {
+// The loss, the norm of all gradients, and of each of the 41 weights' gradients the norm and two products with vectors
+// that no other gradient has: within 1e-7 of the gradient's norm.
+TEST(grad_training, nano_sort_loss_and_every_gradient_are_torchs_in_f64_for_ten_steps) {
   TANG_WEIGHTS(path, "gpt-nano-sort-model.json");
   const auto file = formats::read_json_tensors(formats::read_file(path));
   Inputs in;
@@ -107,11 +134,22 @@ TEST(grad_training, nano_sort_is_torch_in_f64_for_ten_steps) {
   Digits digit;
   eval::Options two;
   two.threads = 2;
-  for (int step = 0; step < 10; ++step) {
+  const std::vector<Reference> want = reference();
+  ASSERT_EQ(want.size(), 10u);
+  for (size_t step = 0; step < 10; ++step) {
+    SCOPED_TRACE("step " + std::to_string(step));
     batch(digit, in);
     auto out = eval::run(g, in, two);
-    EXPECT_NEAR(out["loss"].r[0], reference[step][0], 1e-9 * std::max(1e-4, reference[step][0])) << step;
-    EXPECT_NEAR(out["norm"].r[0], reference[step][1], 1e-7 * reference[step][1]) << step;
+    EXPECT_NEAR(out["loss"].r[0], want[step].loss, 1e-9 * std::max(1e-4, want[step].loss));
+    EXPECT_NEAR(out["norm"].r[0], want[step].norm, 1e-7 * want[step].norm);
+    EXPECT_EQ(want[step].gradients.size(), 41u);
+    for (auto& [name, g3] : want[step].gradients) {
+      const Array& d = out.at("d " + name);
+      double square = 0;
+      for (double v : d.r) square += v * v;
+      EXPECT_NEAR(std::sqrt(square), g3[0], 1e-7 * g3[0]) << name;
+      for (int k : {1, 2}) EXPECT_NEAR(product(d, k), g3[size_t(k)], 1e-7 * g3[0]) << name << ", probe " << k;
+    }
     for (auto& [name, a] : out)
       if (in.count(name)) in[name] = a;
   }
@@ -125,6 +163,7 @@ TEST(grad_training, nano_sort_on_c_updates_its_states_in_place) {
   run::Options o;
   o.schedule.share_contractions = false; // a group that adds to one result from several places does not run on C yet
   run::Program p(g, shared_compiler(), std::make_shared<device::Cpu>(2), o);
+  const std::vector<Reference> want = reference();
   Digits digit;
   batch(digit, in);
   fill(p, g, in);
@@ -134,7 +173,7 @@ TEST(grad_training, nano_sort_on_c_updates_its_states_in_place) {
       for (auto* name : {"idx", "target"}) run::write(p.memory(name)->data(), Format::i32, in[name].i);
     }
     p.run();
-    EXPECT_NEAR(p.data<float>("loss")[0], reference[step][0], 2e-3 * reference[step][0] + 1e-6) << step;
+    EXPECT_NEAR(p.data<float>("loss")[0], want[size_t(step)].loss, 2e-3 * want[size_t(step)].loss + 1e-6) << step;
     EXPECT_EQ(p.data<int32_t>("step")[0], step + 1);
   }
 }

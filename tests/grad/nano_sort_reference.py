@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""Ten steps of AdamW on gpt-nano-sort in f64 by torch: the losses and gradient norms that nano_sort.cpp compares with.
-usage: nano_sort_reference.py gpt-nano-sort-model.json"""
+"""Ten steps of AdamW on gpt-nano-sort in f64 by torch: what nano_sort.cpp compares with. For each step a line with the loss
+and the norm of all gradients; for each weight, in the order of their names, the norm of its gradient and its products with
+two fixed vectors (places and signs of a linear congruence), which no gradient but the right one has.
+usage: nano_sort_reference.py gpt-nano-sort-model.json > nano_sort_reference.txt"""
 import base64
 import json
 import math
@@ -57,6 +59,14 @@ def model(idx):
     return F.layer_norm(x, (48,), w["transformer.ln_f.weight"], w["transformer.ln_f.bias"]) @ w["lm_head.weight"].T
 
 
+def probe(seed, n):  # in [-1, 1), of a linear congruence
+    v = []
+    for _ in range(n):
+        seed = (seed * 1103515245 + 12345) % 2147483648
+        v.append(seed / 1073741824 - 1)
+    return torch.tensor(v)
+
+
 optimizer = torch.optim.AdamW([w[n] for n in names], lr=5e-4, betas=(0.9, 0.95), eps=1e-8, weight_decay=0.1)
 for step in range(10):
     x, y = batch()
@@ -64,5 +74,8 @@ for step in range(10):
     optimizer.zero_grad()
     loss.backward()
     norm = math.sqrt(sum(float((w[n].grad**2).sum()) for n in names))
-    print(f"{{{loss.item():.15g}, {norm:.15g}}},")
+    print(f"step {step} {loss.item():.17g} {norm:.17g}")
+    for n in sorted(names):
+        g = w[n].grad.flatten()
+        print(f"{n} {float(g.norm()):.17g} {float(g @ probe(1, len(g))):.17g} {float(g @ probe(2, len(g))):.17g}")
     optimizer.step()

@@ -466,7 +466,7 @@ void Machine::check_arena() {
     }
     if (a.offset % 64 || a.offset + bytes(a) > p_.arena_bytes) complain("place of " + g_.label(a.of));
     for (auto& b : p_.buffers)
-      if (&a < &b && b.offset >= 0 && a.first <= b.last && b.first <= a.last &&
+      if (&a < &b && b.offset >= 0 && plan::together(a, b) &&
           a.offset < b.offset + bytes(b) && b.offset < a.offset + bytes(a))
         complain(g_.label(a.of) + " and " + g_.label(b.of) + " live in the same place");
   }
@@ -475,7 +475,7 @@ void Machine::check_arena() {
 // Each buffer that this step completed is the oracle's value of its port.
 void Machine::check_step(int step, eval::Oracle& truth) {
   for (auto& b : p_.buffers) {
-    if (b.first != step) continue;
+    if (b.first != step && b.again != step) continue;
     auto it = memory_.find(b.of);
     if (it == memory_.end()) {
       complain("a buffer that its step does not write: " + g_.label(b.of));
@@ -497,7 +497,7 @@ void Machine::run(const eval::Inputs& inputs) {
     p_.steps[s].recur ? run_recur(p_.steps[s]) : run_group(p_.steps[s].group);
     check_step(int(s), truth);
     for (auto& b : p_.buffers)
-      if (b.last == int(s)) memory_.erase(b.of);
+      if (b.last == int(s) || b.away == int(s)) memory_.erase(b.of);
   }
 }
 

@@ -111,6 +111,12 @@ TEST(random, graphs_by_tiles) {
     const eval::Inputs in = filled(g);
     verify(plan::make_plan(g, {}), in, {3, 64});
     verify(plan::make_plan(g, schedule::as_written()), in, {4});
+    Schedule scarce; // every value that can be is computed again
+    scarce.memory = 1;
+    verify(plan::make_plan(g, scarce), in, {3});
+    scarce = schedule::as_written();
+    scarce.memory = 1;
+    verify(plan::make_plan(g, scarce), in, {4});
     const Graph o = optimized(g);
     Graph reversed = o;
     std::reverse(reversed.outputs.begin(), reversed.outputs.end());
