@@ -20,13 +20,13 @@ Scalar rate_at(const Rate& r, const Scalar& step); // step: a real
 // changes no weight, no moment and no count; it only halves the scale.
 struct Scaled {
   Tensor loss;        // times the scale, of rank 0: take its gradients
-  Tensor scale, good; // states `loss.scale` and `loss.good`, of rank 0: the factor, and how many steps it held
+  Tensor scale, good; // states `loss.scale` and `loss.good`: the factor, and how many steps it held
   int64_t grow = 200; // after so many finite steps the scale doubles,
-  double most = 0x1p24; // up to this
+  double most = 0x1p40; // up to this
 };
 
 // `loss` of one value. Set `loss.scale` before the first step: tune::choose_scale predicts it.
-Scaled scaled(const Tensor& loss, int64_t grow = 200, double most = 0x1p24, Where where = Where::here());
+Scaled scaled(const Tensor& loss, int64_t grow = 200, double most = 0x1p40, Where where = Where::here());
 
 struct Sgd {
   Rate rate;

@@ -87,7 +87,8 @@ struct Puller {
       const Form f = lifted(read.view[size_t(q)]);
       if (done[size_t(q)] || f.axes.size() < 2 || !f.args.empty() || !(f.c == Extent(0))) continue;
       std::vector<std::pair<int64_t, int>> terms;
-      for (auto& [a, k] : f.axes) terms.push_back({k, a - rank});
+      for (auto& [a, k] : f.axes) // an axis of one value does not move it: it is folded
+        if (a < rank || !(y.extent(a - rank) == Extent(1))) terms.push_back({k, a - rank});
       std::sort(terms.begin(), terms.end());
       int64_t span = 1;
       bool exact = true;

@@ -30,7 +30,8 @@ Result<Sides> split_factors(const std::vector<Factor>& factors, const std::set<i
         again = true;
       }
   }
-  // A factor without points of its own goes to the side that needs its fold axes, else to the first.
+  // A factor without points of its own goes to the side that needs its fold axes, not to the one where a base's weight
+  // (-1) stands if the other has them too, else to the first.
   std::vector<int> with_points;
   for (size_t x = 0; x < factors.size(); ++x)
     if (!common(factors[x].axes, points).empty() && std::find(with_points.begin(), with_points.end(), group[x]) == with_points.end())
@@ -48,9 +49,9 @@ Result<Sides> split_factors(const std::vector<Factor>& factors, const std::set<i
   for (size_t x = 0; x < factors.size(); ++x)
     if (group[x] != with_points[0] && group[x] != with_points[1]) {
       const std::set<int> needs = common(factors[x].axes, folds);
-      const bool second = !std::includes(axes[0].begin(), axes[0].end(), needs.begin(), needs.end()) &&
-                          std::includes(axes[1].begin(), axes[1].end(), needs.begin(), needs.end());
-      put(second ? 1 : 0, factors[x]);
+      auto has = [&](size_t side) { return std::includes(axes[side].begin(), axes[side].end(), needs.begin(), needs.end()); };
+      const bool weight = std::find(ids[0].begin(), ids[0].end(), -1) != ids[0].end();
+      put(has(1) && (weight || !has(0)) ? 1 : 0, factors[x]);
     }
   for (auto& s : axes)
     if (!std::includes(s.begin(), s.end(), folds.begin(), folds.end())) return Refusal{"a side does not read every folded axis"};

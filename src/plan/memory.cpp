@@ -64,7 +64,7 @@ std::vector<Value> Planner::values() const {
     return v;
   };
   for (NodeId id : order_) {
-    if (const ir::Recur* r = g_[id].recur()) // a state is stored while it is carried, whether or not it is read
+    if (const ir::Recur* r = g_[id].recur()) // a state is stored while it is carried, read or not
       for (uint32_t k = 0; k < r->states.size(); ++k)
         value({id, k}).format = (*r->step)[r->states[k].in].input()->format;
     for (NodeId x : evaluators(id))
@@ -117,7 +117,8 @@ struct Sparing {
 
 // Of the ready groups the one that adds least to what is held, if that is asked for; then the one whose first
 // node comes first.
-std::vector<int> Planner::sequence(const std::vector<std::set<int>>& before, const std::vector<Value>* sparing) const {
+std::vector<int> Planner::sequence(const std::vector<std::set<int>>& before,
+                                   const std::vector<Value>* sparing) const {
   const size_t n = groups_.size();
   std::vector<NodeId> key(n);
   std::vector<size_t> waits(n);
@@ -135,7 +136,8 @@ std::vector<int> Planner::sequence(const std::vector<std::set<int>>& before, con
     if (!waits[h]) ready.push_back(int(h));
   while (!ready.empty()) {
     auto rank = [&](int h) { return std::pair(held ? held->cost(h) : 0, key[size_t(h)]); };
-    const auto next = std::min_element(ready.begin(), ready.end(), [&](int a, int b) { return rank(a) < rank(b); });
+    const auto next = std::min_element(ready.begin(), ready.end(),
+                                       [&](int a, int b) { return rank(a) < rank(b); });
     const int h = *next;
     ready.erase(next);
     out.push_back(h);
@@ -162,7 +164,7 @@ struct Peak {
 // Lowers the most that is held by running groups again, before the first use that follows it.
 struct Repeater {
   const std::vector<Value>& values;
-  const std::vector<std::vector<int>>& takers; // of each group: those that take the memory of a state it reads
+  const std::vector<std::vector<int>>& takers; // of each group: who takes the memory of a state it reads
   const std::vector<int64_t>& work;            // of each group
   size_t groups;
   std::vector<char> repeatable = std::vector<char>(groups, 1);
@@ -191,7 +193,8 @@ struct Repeater {
   // peak is kept until then instead. False: it cannot run there, or something would have to be moved.
   bool collect(int group, int q, int peak, const Order::At& at, std::vector<int>& out) const {
     if (std::find(out.begin(), out.end(), group) != out.end()) return true;
-    if (!repeatable[size_t(group)] || at.again[size_t(group)] >= 0 || at.first[size_t(group)] >= peak) return false;
+    if (!repeatable[size_t(group)] || at.again[size_t(group)] >= 0) return false;
+    if (at.first[size_t(group)] >= peak) return false;
     for (int t : takers[size_t(group)])
       if (at.first[size_t(t)] < q) return false;
     for (size_t v : read[size_t(group)]) {
@@ -204,8 +207,8 @@ struct Repeater {
     return true;
   }
 
-  // One more repetition: of those that lower what is held at the peak, and nowhere raise it above, the one that
-  // saves most for its work. False: there is none.
+  // One more repetition: of those that lower what is held at the peak, and nowhere raise it above, the one
+  // that saves most for its work. False: there is none.
   bool improve(Order& o) const {
     const std::vector<int64_t> now = held(values, o, groups);
     const Peak peak(now);
@@ -217,7 +220,8 @@ struct Repeater {
       if (!v.held || !tried.insert(v.home).second) continue;
       const int q = use_after(v.home, peak.at, at);
       std::vector<int> again;
-      if (q < 0 || !span(v, at).holds(peak.at) || !collect(v.home, q, peak.at, at, again)) continue;
+      if (q < 0 || !span(v, at).holds(peak.at)) continue;
+      if (!collect(v.home, q, peak.at, at, again)) continue;
       Order trial = o;
       double cost = 1;
       std::vector<Order::Entry> more;
@@ -253,7 +257,8 @@ Order Planner::within_memory(Order o, const std::vector<Value>& all) {
   r.prepare();
   while (Peak(held(all, o, n)).bytes > s_.memory && r.improve(o)) {}
   if (const int64_t bytes = Peak(held(all, o, n)).bytes; bytes > s_.memory)
-    note("refused: " + std::to_string(s_.memory) + " bytes of memory: " + std::to_string(bytes) + " are held at once at the least found");
+    note("refused: " + std::to_string(s_.memory) + " bytes of memory: the least found holds " +
+         std::to_string(bytes) + " at once");
   return o;
 }
 

@@ -37,11 +37,14 @@ struct Order {
 struct Span {
   int first, last, away = -1, again = -1;
 
-  bool holds(int step) const { return step >= first && step <= last && (away < 0 || step <= away || step >= again); }
+  bool holds(int step) const {
+    return step >= first && step <= last && (away < 0 || step <= away || step >= again);
+  }
 };
 
 Span span(const Value& v, const Order::At& at);
-std::vector<int64_t> held(const std::vector<Value>& values, const Order& o, size_t groups); // bytes at each step
+// Bytes at each step.
+std::vector<int64_t> held(const std::vector<Value>& values, const Order& o, size_t groups);
 
 class Planner {
 public:
@@ -105,7 +108,8 @@ private:
 
   // memory.cpp
   std::vector<Value> values() const;
-  std::vector<int> sequence(const std::vector<std::set<int>>& before, const std::vector<Value>* sparing) const;
+  std::vector<int> sequence(const std::vector<std::set<int>>& before,
+                            const std::vector<Value>* sparing) const;
   Order within_memory(Order o, const std::vector<Value>& all);
 
   // buffers.cpp

@@ -52,7 +52,8 @@ struct Printer {
     std::string s = "   " + node(b.of.node) + "." + std::to_string(b.of.port) + " [";
     for (size_t d = 0; d < b.shape.size(); ++d) s += (d ? ", " : "") + std::to_string(b.shape[d]);
     s += std::string("] ") + row(b.format).name + " " + std::to_string(b.first) + ".." +
-         (b.again < 0 ? "" : std::to_string(b.away) + " " + std::to_string(b.again) + "..") + std::to_string(b.last);
+         (b.again < 0 ? "" : std::to_string(b.away) + " " + std::to_string(b.again) + "..") +
+         std::to_string(b.last);
     if (b.output) s += " output";
     if (b.overwrites)
       s += " over " + node(*b.overwrites) + (b.masked ? " where " + p.graph->pool.print(b.when) : "");

@@ -42,7 +42,7 @@ struct Schedule {
   int64_t short_contraction = 256; // a sum over at most this many terms may be recomputed per tile
   bool share_contractions = true;  // false: every fold is stored (the as-written schedule)
   bool epilogues = true;
-  // Bytes of stored values to hold at once: beyond, a value may be computed again instead of kept. 0: all are kept.
+  // Bytes of stored values to hold at once: beyond, they may be computed again. 0: all are kept.
   int64_t memory = 0;
   int64_t alignment = 64; // bytes: where a buffer may begin in the arena; a fact of the target
   std::map<std::string, GroupFields> groups;

@@ -137,7 +137,9 @@ public:
   std::string done() { return out_ + "</svg>\n"; }
 
 private:
-  static std::string shown(double v, const char* unit) { return *unit ? with_prefix(v, unit) : number("%g", v); }
+  static std::string shown(double v, const char* unit) {
+    return *unit ? with_prefix(v, unit) : number("%g", v);
+  }
 
   Ruler x_, y_;
   std::string out_;

@@ -6,7 +6,7 @@
 namespace tang::tune {
 
 namespace {
-constexpr double most_scale = 0x1p24;
+constexpr double most_scale = 0x1p40;
 
 // The largest finite value of a format with infinities.
 double largest_of(ir::Format f) {
@@ -39,7 +39,8 @@ StoredRange range_of(const eval::Array& a, const std::string& label, ir::Format 
 
 void set_scale(eval::Inputs& in, const std::string& state, double scale) {
   auto it = in.find(state);
-  if (it == in.end()) throw Error({}, "no input '" + state + "' to choose a scale for", {}, "make the loss with scaled(..)");
+  if (it == in.end())
+    throw Error({}, "no input '" + state + "' to choose a scale for", {}, "make the loss with scaled(..)");
   it->second.r.assign(it->second.r.size(), scale);
 }
 

@@ -26,7 +26,7 @@ struct ScaleChoice {
   double vanished_unscaled = 0;   // and without a scale
 };
 
-// The largest power of two at which no stored value comes nearer than `headroom` to overflow, up to 2^24: the
+// The largest power of two at which no stored value comes nearer than `headroom` to overflow, up to 2^40: the
 // program is emulated on these inputs at it, and at half of it while something overflows. `state` names the
 // scale (models::scaled). A program that stores nothing narrow gets 1. Throws Error: no such input.
 ScaleChoice choose_scale(const run::Derivation& d, const ir::Graph& written, eval::Inputs inputs,

@@ -16,7 +16,7 @@ struct Head {
 using Out = std::map<std::string, Array>;
 
 // One head with the cases' filling; `more` binds further inputs.
-Out run(const Head& z, const std::function<void(Builder&, AttentionOptions&, Inputs&)>& setup,
+Out attended(const Head& z, const std::function<void(Builder&, AttentionOptions&, Inputs&)>& setup,
         eval::Options how = {}, Inputs data = {}) {
   Builder b;
   Tensor q = b.input("q", {1, 1, z.rows, z.d}), k = b.input("k", {1, 1, z.keys, z.d}),
@@ -59,7 +59,7 @@ eval::Options numerics(const Graph& g, const std::string& name, eval::Numeric n)
 
 TEST(cases, case_01_a_row_without_visible_keys_is_zero) {
   for (auto& how : {eval::Options{}, split4, chunks, lanes}) {
-    const Out o = run(
+    const Out o = attended(
         {},
         [](Builder&, AttentionOptions& a, Inputs&) {
           a.mask = causal() && Mask{[](const Spot& s) { return Index(s.row) != Index(2); }};
@@ -80,7 +80,7 @@ TEST(cases, case_03_nan_at_a_masked_key_stays_there) {
     const Array rows = eval::reals({1, 1, 2, 4}, {0, 1, 2, 3, 4, 5, 6, 7});
     Inputs data{{"q", rows}, {"k", rows}, {"v", rows}};
     data[which].r[4] = std::nan("");
-    const Out o = run(
+    const Out o = attended(
         {2, 2}, [](Builder&, AttentionOptions& a, Inputs&) { a.mask = prefix(1); }, {}, data);
     EXPECT_EQ(o.at("out").r, (std::vector<double>{0, 1, 2, 3, 0, 1, 2, 3})) << which;
   }
@@ -116,7 +116,7 @@ TEST(cases, case_05_keys_that_do_not_fill_a_tile) {
     a.changes = {[](const Scalar& s, const Spot& p) { return s + to_real(iota(p.position - Index(p.key))); }};
   };
   for (auto& how : {eval::Options{}, split4, chunks}) {
-    const Out o = run({}, ahead, how);
+    const Out o = attended({}, ahead, how);
     EXPECT_NEAR(sum_of(o), -5.892887593905, 1e-11);
     EXPECT_NEAR(at(o, 4, 3), -0.099671629077, 1e-12);
     EXPECT_NEAR(lse(o, 0), 0.491165939644, 1e-12);
@@ -125,7 +125,7 @@ TEST(cases, case_05_keys_that_do_not_fill_a_tile) {
   eval::Options two, tiles;
   two.threads = tiles.threads = 2;
   tiles.order = {ir::FoldOrder::chunked, 64};
-  const Out whole = run({257, 257}, ahead, two), tiled = run({257, 257}, ahead, tiles);
+  const Out whole = attended({257, 257}, ahead, two), tiled = attended({257, 257}, ahead, tiles);
   EXPECT_LT(eval::difference(tiled.at("out"), whole.at("out")), 1e-12);
   for (double v : whole.at("out").r) ASSERT_TRUE(std::isfinite(v));
 }
@@ -135,7 +135,7 @@ TEST(cases, case_07_two_documents_as_a_block_mask) {
     return (Index(s.row) < Index(4) && Index(s.key) < Index(4)) ||
            (Index(s.row) >= Index(4) && Index(s.key) >= Index(4));
   }};
-  const Out o = run({8, 8}, [&](Builder&, AttentionOptions& a, Inputs&) { a.mask = blocks; });
+  const Out o = attended({8, 8}, [&](Builder&, AttentionOptions& a, Inputs&) { a.mask = blocks; });
   EXPECT_NEAR(at(o, 0, 0), 0.327972221532, 1e-12);
   EXPECT_NEAR(at(o, 7, 3), -0.256797188923, 1e-12);
   EXPECT_NEAR(sum_of(o), -2.093744671877, 1e-11);
@@ -145,15 +145,15 @@ TEST(cases, case_07_two_documents_as_a_block_mask) {
       const Array all = u(n[0] == 'q' ? 1 : n[0] == 'k' ? 2 : 3, {1, 1, 8, 4});
       data[n] = eval::reals({1, 1, 4, 4}, {all.r.begin() + half * 16, all.r.begin() + half * 16 + 16});
     }
-    const Out alone = run(
+    const Out alone = attended(
         {4, 4}, [](auto&, auto&, auto&) {}, {}, data);
     for (size_t k = 0; k < 16; ++k) EXPECT_EQ(alone.at("out").r[k], o.at("out").r[size_t(half) * 16 + k]);
   }
 }
 
 TEST(cases, case_08_paged_keys_do_not_depend_on_the_pages) {
-  EXPECT_NEAR(sum_of(run({8, 8}, just_causal)), -3.800160932160, 1e-11);
-  EXPECT_NEAR(sum_of(run({8, 8}, just_causal, split4)), -3.800160932160, 1e-11);
+  EXPECT_NEAR(sum_of(attended({8, 8}, just_causal)), -3.800160932160, 1e-11);
+  EXPECT_NEAR(sum_of(attended({8, 8}, just_causal, split4)), -3.800160932160, 1e-11);
   auto paged = [](std::vector<int64_t> pages) {
     Builder b;
     Tensor q = b.input("q", {8, 4}), k = b.input("k", {8, 4}), v = b.input("v", {8, 4}),
@@ -176,7 +176,7 @@ TEST(cases, case_08_paged_keys_do_not_depend_on_the_pages) {
 }
 
 TEST(cases, case_10_causal_is_bottom_right) {
-  const Out o = run({6, 2}, just_causal);
+  const Out o = attended({6, 2}, just_causal);
   for (int64_t i = 0; i < 4; ++i)
     for (int64_t c = 0; c < 4; ++c) EXPECT_EQ(at(o, i, c), 0);
   for (size_t i = 0; i < 4; ++i) EXPECT_EQ(lse(o, i), -inf);
@@ -185,18 +185,18 @@ TEST(cases, case_10_causal_is_bottom_right) {
 }
 
 TEST(cases, case_11_one_row_sees_the_last_keys) {
-  EXPECT_NEAR(at(run({1, 6}, just_causal), 0, 0), 0.491404001527, 1e-12);
+  EXPECT_NEAR(at(attended({1, 6}, just_causal), 0, 0), 0.491404001527, 1e-12);
   EXPECT_NEAR(
-      at(run({1, 6}, [](auto&, AttentionOptions& o, auto&) { o.mask = causal() && window(3); }), 0, 0),
+      at(attended({1, 6}, [](auto&, AttentionOptions& o, auto&) { o.mask = causal() && window(3); }), 0, 0),
       0.590605436584, 1e-12);
 }
 
 TEST(cases, case_13_several_rows_after_a_prefix) {
-  const Out all = run({9, 9}, [](auto&, AttentionOptions& o, auto&) { o.mask = causal() && window(4); });
+  const Out all = attended({9, 9}, [](auto&, AttentionOptions& o, auto&) { o.mask = causal() && window(4); });
   Inputs last;
   const Array q = u(1, {9, 4});
   last["q"] = eval::reals({1, 1, 3, 4}, {q.r.begin() + 24, q.r.end()});
-  const Out chunk = run(
+  const Out chunk = attended(
       {3, 9},
       [](Builder& b, AttentionOptions& o, Inputs& in) {
         o.mask = causal() && window(4);
@@ -233,7 +233,7 @@ TEST(cases, case_14_a_ring_cache_keeps_the_last_window) {
 }
 
 TEST(cases, case_16_packed_sequences_one_without_keys) {
-  const Out o = run({6, 4}, [](Builder& b, AttentionOptions& a, Inputs& in) {
+  const Out o = attended({6, 4}, [](Builder& b, AttentionOptions& a, Inputs& in) {
     a.mask = key_range(b.input("start", {1, 6}, Format::i32), b.input("end", {1, 6}, Format::i32));
     in["start"] = eval::indices({1, 6}, {0, 0, 0, 2, 2, 2}); // kv lengths 0, 2, 0, 2 of rows 1, 2, 1, 2
     in["end"] = eval::indices({1, 6}, {0, 2, 2, 2, 4, 4});
@@ -267,7 +267,7 @@ TEST(cases, case_19_softmax_of_minus_infinity_is_zero_at_every_length) {
 }
 
 TEST(cases, case_21_head_dimension_128) {
-  const Out o = run({3, 3, 128, 128, 1 / std::sqrt(128.0)}, just_causal);
+  const Out o = attended({3, 3, 128, 128, 1 / std::sqrt(128.0)}, just_causal);
   EXPECT_NEAR(at(o, 2, 127), -0.393204796579, 1e-10);
   EXPECT_NEAR(sum_of(o), -3.046542479883, 1e-10);
   EXPECT_NEAR(lse(o, 2), 4.808023927406, 1e-10);
@@ -285,7 +285,7 @@ TEST(cases, case_22_awkward_head_dimensions) {
                        {80, 0.640522485265, -2.048266713878, 2.560038002977},
                        {96, 0.305936370997, -0.274623157439, 2.794984517967},
                        {192, -0.182588699142, -0.238109402547, 3.807971539178}}) {
-    const Out o = run({3, 3, r.d, r.d, 0}, just_causal); // the default scale
+    const Out o = attended({3, 3, r.d, r.d, 0}, just_causal); // the default scale
     EXPECT_NEAR(at(o, 2, r.d - 1), r.last, 1e-10) << r.d;
     EXPECT_NEAR(sum_of(o), r.sum, 1e-10) << r.d;
     EXPECT_NEAR(lse(o, 2), r.lse, 1e-10) << r.d;
@@ -306,7 +306,7 @@ TEST(cases, case_24_tanh_of_large_arguments) {
             (std::vector<double>{-1, -1, -1, -1, 0, 1, 1, 1, 1}));
   EXPECT_EQ(value(g, in, "narrow", numerics(g, "narrow", {ir::Format::f16, ir::Format::f16, {}})).r,
             (std::vector<double>{-1, 1}));
-  const Out capped = run({}, [](auto&, AttentionOptions& o, auto&) {
+  const Out capped = attended({}, [](auto&, AttentionOptions& o, auto&) {
     o.mask = causal();
     o.changes = {soft_cap(5)};
   });

@@ -38,7 +38,7 @@ train half --format f16
 last=$(grep '^  [0-9]' "$dir/half" | tail -1 | tr -d ' ,')
 awk "BEGIN { exit !($last < 3.1) }" || fail "f16: loss $last"
 [ "$(number half scale)" -gt 1 ] || fail "no scale was chosen"
-if "$tang" train "$source/LICENSE" $small --heads 3 2> "$dir/said"; then fail "3 heads of 32"; fi
+if "$tang" train "$source/LICENSE" --model 32 --heads 3 2> "$dir/said"; then fail "3 heads of 32"; fi
 grep -q "3 heads in a model of 32" "$dir/said" || fail "no reason: $(cat "$dir/said")"
 echo short > "$dir/short"
 if "$tang" train "$dir/short" $small 2> "$dir/said"; then fail "five letters"; fi

@@ -35,6 +35,7 @@ inline ir::Graph character_step(const CharacterStep& z) {
   models::AdamW o;
   o.rate.peak = z.rate;
   o.clip = z.clip;
+  o.eps *= z.loss_times;
   if (z.scaled) o.scaled = models::scaled(loss, 50);
   const auto weights = models::every(w);
   models::adamw(weights, diff::grad(z.scaled ? o.scaled.loss : loss, weights), o);
