@@ -61,9 +61,9 @@ int main(int argc, char** argv) {
       "train", "train a small Llama-style model on the characters of a text\n"
                "  tang train /usr/share/common-licenses/GPL-3 --out build/training"));
   train->add_option("text", training.text, "a text file")->required();
-  train->add_option("--steps", training.steps, "of the optimizer")->default_val(400)->check(CLI::Range(1, 1000000));
-  train->add_option("--batch", training.batch, "sequences a step")->default_val(16)->check(CLI::Range(1, 4096));
-  train->add_option("--context", training.context, "characters a sequence")->default_val(64)->check(CLI::Range(2, 8192));
+  train->add_option("--steps", training.steps, "of the optimizer")->default_val(500)->check(CLI::Range(1, 1000000));
+  train->add_option("--batch", training.batch, "sequences a step")->default_val(4)->check(CLI::Range(1, 4096));
+  train->add_option("--context", training.context, "characters a sequence")->default_val(256)->check(CLI::Range(2, 8192));
   train->add_option("--model", training.model, "width")->default_val(128)->check(CLI::Range(8, 8192));
   train->add_option("--layers", training.layers, "transformer blocks")->default_val(2)->check(CLI::Range(1, 128));
   train->add_option("--heads", training.heads, "attention heads")->default_val(4)->check(CLI::Range(1, 256));

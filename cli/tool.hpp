@@ -59,7 +59,7 @@ int sample(const float* logits, int64_t n, bool greedy, std::mt19937_64& rng);
 // A character model trained on a text; results to `out` of Common if that is given.
 struct TrainArguments {
   std::string text, format = "f32", prompt = "\n";
-  int64_t steps = 400, batch = 16, context = 64, model = 128, layers = 2, heads = 4;
+  int64_t steps = 500, batch = 4, context = 256, model = 128, layers = 2, heads = 4;
   double rate = 3e-3, clip = 1;
   int64_t memory = 0; // bytes of stored values to hold at once; 0: all are kept
   uint64_t seed = 1;

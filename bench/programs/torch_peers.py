@@ -121,6 +121,6 @@ if "training" in sections:
     x, dy = torch.rand(1, 512, 576, requires_grad=True), torch.rand(1, 512, 576)
     measure("training", "block forward+backward n512", lambda: torch.autograd.grad(block(x), [x, *block.w.values()], dy))
     training_step("step L2 d128 b16 t64", 2, 128, 4, 16, 64)
-    training_step("step L6 d192 b8 t128", 6, 192, 6, 8, 128)
+    training_step("step L4 d128 b4 t256", 4, 128, 4, 4, 256)
 what = f"torch {torch.__version__} " + ("scaled_dot_product_attention" if fused else "softmax(Q K^T) V")
 print(json.dumps({"schema": "tang.bench/1", "torch": what, "rows": rows}, indent=1))

@@ -104,7 +104,7 @@ void training(Bench& b) {
             6 * t * (l * (4 * d * d + 9 * d * d) + 64 * d) + 14 * l * d * t * (c + 1) / 2);
   };
   step("step L2 d128 b16 t64", 2, 128, 4, 16, 64);
-  step("step L6 d192 b8 t128", 6, 192, 6, 8, 128);
+  step("step L4 d128 b4 t256", 4, 128, 4, 4, 256);
 }
 
 }  // namespace bench

@@ -52,6 +52,26 @@ struct Chooser {
     }
     return on_core && computed;
   }
+  // Points of every factor that has points. One whose points all others have too, and more, is a scale of the batch.
+  static std::set<int> batch_axes(const std::vector<Factor>& factors, const std::set<int>& points) {
+    std::vector<std::set<int>> own;
+    for (auto& f : factors) {
+      std::set<int> mine;
+      std::set_intersection(f.axes.begin(), f.axes.end(), points.begin(), points.end(), std::inserter(mine, mine.begin()));
+      if (!mine.empty()) own.push_back(std::move(mine));
+    }
+    std::set<int> batch = points;
+    for (auto& mine : own) {
+      const bool scale = std::all_of(own.begin(), own.end(), [&](auto& other) {
+        return &other == &mine || (other.size() > mine.size() && std::includes(other.begin(), other.end(), mine.begin(), mine.end()));
+      });
+      if (scale && own.size() > 1) continue;
+      std::set<int> both;
+      std::set_intersection(batch.begin(), batch.end(), mine.begin(), mine.end(), std::inserter(both, both.begin()));
+      batch = both;
+    }
+    return batch;
+  }
   // Classifies a sum of `lift` over the node's folds; `base_axes`: axes of the act factor, empty without a base.
   Result<Contraction> classify(const Comp& n, size_t component, const std::vector<int>& core, const std::set<int>& base_axes) {
     Contraction c;
@@ -63,20 +83,12 @@ struct Chooser {
     for (size_t f = 0; f < c.factors.size(); ++f) factors.push_back({int(f), axes_of(g, n, c.factors[f])});
     if (!base_axes.empty()) factors.push_back({-1, base_axes});
     std::set<int> folds, points = long_points(n);
-    for (size_t f = 0; f < n.folds.size(); ++f) folds.insert(int(n.points.size() + f));
+    for (size_t f = 0; f < n.folds.size(); ++f)
+      if (n.folds[f].value() > 1) folds.insert(int(n.points.size() + f));
     if (folds.empty()) return Refusal{"it folds one term"};
     for (int a : std::set<int>(points))
       if (std::find(n.outs[component].axes.begin(), n.outs[component].axes.end(), a) == n.outs[component].axes.end()) points.erase(a);
-    // Batch axes: points of every factor that has points.
-    std::set<int> batch = points;
-    for (auto& f : factors) {
-      std::set<int> mine, both;
-      for (int a : f.axes)
-        if (points.count(a)) mine.insert(a);
-      if (mine.empty()) continue;
-      std::set_intersection(batch.begin(), batch.end(), mine.begin(), mine.end(), std::inserter(both, both.begin()));
-      batch = both;
-    }
+    const std::set<int> batch = batch_axes(factors, points);
     for (int a : batch) points.erase(a);
     // Columns lie along vectors: of a shared subterm the axis that its readers fold, else the innermost axis of the
     // result that fills a vector, else the widest.

@@ -15,6 +15,7 @@ Record random_record(std::mt19937_64& rng) {
   r.schedule.short_contraction = int64_t(rng() % 5000);
   r.schedule.share_contractions = rng() % 2;
   r.schedule.epilogues = rng() % 2;
+  if (rng() % 2) r.schedule.memory = 1 + int64_t(rng() % 5000);
   for (size_t n = rng() % 5; n > 0; --n) {
     schedule::GroupFields& f = r.schedule.groups[std::string("a \"name\" \x01\xff") + char('a' + rng() % 26)];
     for (int a = 0; a < 4; ++a) {
