@@ -52,26 +52,6 @@ struct Chooser {
     }
     return on_core && computed;
   }
-  // Points of every factor that has points. One whose points all others have too, and more, is a scale of the batch.
-  static std::set<int> batch_axes(const std::vector<Factor>& factors, const std::set<int>& points) {
-    std::vector<std::set<int>> own;
-    for (auto& f : factors) {
-      std::set<int> mine;
-      std::set_intersection(f.axes.begin(), f.axes.end(), points.begin(), points.end(), std::inserter(mine, mine.begin()));
-      if (!mine.empty()) own.push_back(std::move(mine));
-    }
-    std::set<int> batch = points;
-    for (auto& mine : own) {
-      const bool scale = std::all_of(own.begin(), own.end(), [&](auto& other) {
-        return &other == &mine || (other.size() > mine.size() && std::includes(other.begin(), other.end(), mine.begin(), mine.end()));
-      });
-      if (scale && own.size() > 1) continue;
-      std::set<int> both;
-      std::set_intersection(batch.begin(), batch.end(), mine.begin(), mine.end(), std::inserter(both, both.begin()));
-      batch = both;
-    }
-    return batch;
-  }
   // Classifies a sum of `lift` over the node's folds; `base_axes`: axes of the act factor, empty without a base.
   Result<Contraction> classify(const Comp& n, size_t component, const std::vector<int>& core, const std::set<int>& base_axes) {
     Contraction c;

@@ -13,6 +13,21 @@ std::set<int> common(const std::set<int>& a, const std::set<int>& b) {
 }
 }  // namespace
 
+std::set<int> batch_axes(const std::vector<Factor>& factors, const std::set<int>& points) {
+  std::vector<std::set<int>> own;
+  for (auto& f : factors)
+    if (std::set<int> mine = common(f.axes, points); !mine.empty()) own.push_back(std::move(mine));
+  std::set<int> batch = points;
+  for (auto& mine : own) {
+    const bool scale = own.size() > 1 && std::all_of(own.begin(), own.end(), [&](auto& other) {
+      return &other == &mine ||
+             (other.size() > mine.size() && std::includes(other.begin(), other.end(), mine.begin(), mine.end()));
+    });
+    if (!scale) batch = common(batch, mine);
+  }
+  return batch;
+}
+
 Result<Sides> split_factors(const std::vector<Factor>& factors, const std::set<int>& points, const std::set<int>& folds,
                             int last) {
   // Factors that share a point axis belong together.

@@ -15,6 +15,10 @@ struct Sides {
   std::vector<int> a, b;       // factor ids
   std::vector<int> m, n, k;    // axes of the node; m's and n's in ascending order
 };
+// Points of every factor that has points. One whose points all others have, too, and more, is a scale of the batch and
+// does not count.
+std::set<int> batch_axes(const std::vector<Factor>& factors, const std::set<int>& points);
+
 // `points` and `folds` are the axes with more than one element in a block; others count as constants. b is the side that
 // holds `last` (the axis that is contiguous in the result). Refused when the product does not split in two groups that
 // both read every fold axis and have points of their own.
