@@ -247,6 +247,19 @@ inline void verify_one_decode_step(const Verify& expect_verified) {
   expect_verified(b.graph(), {{"token", eval::indices({}, {7})}, {"pos", eval::indices({}, {5})}});
 }
 
+inline void verify_sequences_and_their_loss(const Verify& expect_verified) {
+  DecoderSize s;
+  s.block = {16, 4, 2, 4, 24, 1e-5, {}};
+  s.layers = 1;
+  s.vocab = 11;
+  Builder b;
+  const Tensor in = b.input("ids", {2, 9}, Format::i32), target = b.input("target", {2, 9}, Format::i32);
+  const Tensor logits = decode_sequences(in, decoder_weights(b, s), s);
+  b.output(logits, "logits");
+  b.output(next_token_loss(logits, target), "loss");
+  expect_verified(b.graph(), {{"ids", ids({2, 9}, 11)}, {"target", ids({2, 9}, 11, 3)}});
+}
+
 struct Case {
   const char* name;
   void (*run)(const Verify&);
@@ -268,6 +281,7 @@ inline const Case builders[] = {
     {"recurrences_over_time", verify_recurrences_over_time},
     {"gated_delta_rule", verify_gated_delta_rule},
     {"one_decode_step", verify_one_decode_step},
+    {"sequences_and_their_loss", verify_sequences_and_their_loss},
 };
 
 } // namespace tang::cases
