@@ -52,6 +52,7 @@ int fuzz_targets(const Common& c, const FuzzArguments& a) {
   s.targets = a.targets;
   s.shrink = !a.no_shrinking;
   s.batch = a.batch;
+  s.in_memory = a.compiler == "tcc";
   s.folder = c.out;
   if (!s.folder.empty()) mkdir(s.folder.c_str(), 0777);
   const char* path = std::getenv("PATH");
@@ -64,11 +65,12 @@ int fuzz_targets(const Common& c, const FuzzArguments& a) {
     std::printf("%s", fuzz::text(m).c_str());
     return fuzz::killed(m) >= 0.98 ? 0 : 1;
   }
-  if (!a.choices.empty()) {
+  if (!a.choices.empty() || !a.file.empty()) {
     int found = 0;
     for (auto& target : s.targets) {
       fuzz::Choices choices(fuzz::sequence(a.choices));
-      const fuzz::Case k = fuzz::generate(choices, fuzz::reach_on(target, s));
+      const fuzz::Case k = a.file.empty() ? fuzz::generate(choices, fuzz::reach_on(target, s))
+                                          : fuzz::case_of(read_text(a.file), a.file);
       for (auto& f : fuzz::try_case(k, target, s)) {
         std::printf("%s", fuzz::repro(k, {0, target, f.kind, f.what, fuzz::sequence(a.choices), ""}).c_str());
         ++found;

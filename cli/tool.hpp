@@ -70,6 +70,8 @@ struct FuzzArguments {
   bool no_shrinking = false;
   std::vector<std::string> targets;
   std::string choices; // of one case, to repeat it
+  std::string file;    // of one case, as a finding is written
+  std::string compiler; // of the C target: the system's, or tcc inside this process
 };
 
 int fuzz_targets(const Common& c, const FuzzArguments& a); // 0: nothing was found

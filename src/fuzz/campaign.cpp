@@ -71,17 +71,20 @@ void run_batch(const Settings& s, const std::string& target, uint64_t first, int
         if (s.laws) j.faults = laws(*j.c, j.want, fired, count);
       }
     } catch (const std::exception& e) {
+      cases[size_t(k)].choices = choices.taken();
       j.faults.push_back({"oracle", e.what()});
       continue;
     }
     derive(j, opened ? opened->target : simulator ? simulated_row(*j.c) : row_of(*j.c));
     if (!j.derivation) continue;
+    if (target == "c" && s.laws) derive_twin(j);
+    if (j.twin) ++kinds[std::string("also run: ") + word(j.twin->kind)];
     if (opened) run_on(j, opened->backend);
     if (simulator) run_simulated(j);
   }
   for (auto& j : jobs)
     if (!j.c) j.derivation.reset(); // left out
-  if (target == "c") run_on_c(jobs, s.opening.compiler, [&](size_t k) { out.at(first + k); });
+  if (target == "c") run_on_c(jobs, {s.in_memory, s.opening.compiler}, [&](size_t k) { out.at(first + k); });
   for (int k = 0; k < n; ++k) {
     Job& j = jobs[size_t(k)];
     refused += j.refused;
@@ -102,6 +105,14 @@ Reach reach_on(const std::string& target, const Settings& s) {
   return r;
 }
 
+Trial try_choices(const Sequence& q, const std::string& target, const Settings& s) {
+  Choices c(q);
+  try {
+    const Case k = generate(c, reach_on(target, s));
+    return {try_case(k, target, s), k.choices};
+  } catch (const std::exception& e) { return {{{"oracle", e.what()}}, c.taken()}; }
+}
+
 std::vector<Fault> try_case(const Case& c, const std::string& target, const Settings& s) {
   std::vector<Job> jobs(1);
   jobs[0].c = &c;
@@ -113,7 +124,8 @@ std::vector<Fault> try_case(const Case& c, const std::string& target, const Sett
   } catch (const std::exception& e) { return {{"oracle", e.what()}}; }
   if (target == "c") {
     derive(jobs[0], row_of(c));
-    run_on_c(jobs, s.opening.compiler, [](size_t) {});
+    if (s.laws) derive_twin(jobs[0]);
+    run_on_c(jobs, {s.in_memory, s.opening.compiler}, [](size_t) {});
   } else if (target == "simulator") {
     derive(jobs[0], simulated_row(c));
     if (jobs[0].derivation) run_simulated(jobs[0]);
@@ -170,7 +182,11 @@ Summary fuzz(const Settings& s, const std::function<void(const Finding&)>& repor
 
 std::string text(const Summary& s) {
   std::string out;
-  for (auto& [name, n] : s.fired) out += "rule " + name + " fired " + std::to_string(n) + "\n";
+  if (s.cases.count("c"))
+    for (auto& name : rule_names()) {
+      const auto it = s.fired.find(name);
+      out += "rule " + name + " fired " + std::to_string(it == s.fired.end() ? 0 : it->second) + "\n";
+    }
   for (auto& [name, n] : s.kinds) out += name + ": " + std::to_string(n) + "\n";
   int64_t all = 0;
   std::string each;

@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "tang/fuzz/generator.hpp"
+#include "tang/fuzz/writer.hpp"
 #include "tang/grad/gradient.hpp"
 
 namespace tang::fuzz {
@@ -26,7 +27,9 @@ struct MonoidKind {
   bool base_narrow = false; // the first component may have fewer axes
 };
 
-MonoidSpec largest_and_sum() { // the sum of what stands beside the largest: absorbing, with acts 0 and 1
+} // namespace
+
+MonoidSpec largest_and_sum() {
   return {"sum_at_max",
           {expr::real(-inf), expr::real(0)},
           [](Pool& p, const Es& a, const Es& b) {
@@ -37,6 +40,18 @@ MonoidSpec largest_and_sum() { // the sum of what stands beside the largest: abs
           true};
 }
 
+Monoid monoid_in(Graph& g, const MonoidSpec& m) {
+  Monoid out{m.name, m.identity, {}, m.commutative};
+  Es left, right;
+  for (size_t k = 0; k < m.identity.size(); ++k) {
+    left.push_back({&g.pool, g.pool.leaf(Op::var, m.identity[k].type, int64_t(2 * k))});
+    right.push_back({&g.pool, g.pool.leaf(Op::var, m.identity[k].type, int64_t(2 * k + 1))});
+  }
+  for (auto& e : m.combine(g.pool, left, right)) out.combine.push_back(e.id);
+  return out;
+}
+
+namespace {
 const std::vector<MonoidKind>& monoid_kinds() {
   static const std::vector<MonoidKind> kinds = {
       {sum_of_reals(), MonoidKind::sums},
@@ -208,14 +223,7 @@ void Generator::fold(Graph& g, Comp& c, Scope& s) {
   const MonoidKind* kind = &kinds[c_.below(2) ? c_.below(uint32_t(kinds.size())) : c_.below(2)];
   if (integer_ && !kind->integer) kind = &kinds[0];
   const MonoidSpec& m = kind->spec;
-  Monoid& mono = c.monoid.emplace();
-  mono = {m.name, m.identity, {}, m.commutative};
-  Es left, right;
-  for (size_t k = 0; k < m.identity.size(); ++k) {
-    left.push_back({&g.pool, g.pool.leaf(Op::var, m.identity[k].type, int64_t(2 * k))});
-    right.push_back({&g.pool, g.pool.leaf(Op::var, m.identity[k].type, int64_t(2 * k + 1))});
-  }
-  for (auto& e : m.combine(g.pool, left, right)) mono.combine.push_back(e.id);
+  const Monoid& mono = c.monoid.emplace(monoid_in(g, m));
   // Sums under a running maximum may have an axis more than it: what decides presence stays on the common
   // axes.
   const bool narrow = kind->base_narrow && c.points.size() > 1 && c_.below(2);
@@ -320,6 +328,11 @@ void Generator::outputs(Graph& g) {
         if (!taken) g.outputs.back().name = g[id].name;
       }
   }
+  for (auto& p : kept_) {
+    bool there = false;
+    for (auto& o : g.outputs) there |= o.port == p;
+    if (!there) g.outputs.push_back({p, "kept" + std::to_string(g.outputs.size()), default_format(g.type(p))});
+  }
 }
 
 void Generator::schedule(Case& out) {
@@ -389,7 +402,8 @@ Case Generator::make() {
   out.bindings = bindings_;
   out.graph = canonical(g).graph;
   if (differentiated) gradient(out.graph);
-  out.inputs = inputs_for(ir::bind(out.graph, bindings_).graph, integer_, 1 + c_.below(1000));
+  out.input_seed = 1 + c_.below(1000);
+  out.inputs = inputs_for(ir::bind(out.graph, bindings_).graph, integer_, out.input_seed);
   out.choices = c_.taken();
   return out;
 }

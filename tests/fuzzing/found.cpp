@@ -22,14 +22,11 @@ TEST(found, every_graph_that_showed_a_fault) {
     std::ifstream in(entry.path());
     std::stringstream text;
     text << in.rdbuf();
-    Case c;
-    c.graph = text::parse(text.str(), entry.path().filename().string());
-    for (auto& [name, facts] : c.graph.symbols) c.bindings[name] = std::max<int64_t>(2, facts.lower);
-    c.integer = text.str().find("# reals") == std::string::npos;
-    c.inputs = inputs_for(ir::bind(c.graph, c.bindings).graph, c.integer, 3);
+    Case c = case_of(text.str(), entry.path().filename().string());
     for (bool rules : {true, false})
       for (int lanes : {16, 8}) {
         c.optimize = rules;
+        c.late &= rules;
         c.lanes = lanes;
         for (const char* target : {"simulator", "c"})
           for (auto& f : try_case(c, target, s))
