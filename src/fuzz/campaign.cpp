@@ -35,6 +35,7 @@ void count_kinds(const Case& c, std::map<std::string, int64_t>& kinds) {
 
 void add(const Summary& part, Summary& sum) {
   sum.values += part.values, sum.open += part.open;
+  for (auto& [name, n] : part.cases) sum.cases[name] += n;
   for (auto& [name, n] : part.refused) sum.refused[name] += n;
   for (auto& [name, n] : part.fired) sum.fired[name] += n;
   for (auto& [name, n] : part.kinds) sum.kinds[name] += n;
@@ -138,10 +139,10 @@ std::vector<Fault> try_case(const Case& c, const std::string& target, const Sett
   return jobs[0].faults;
 }
 
-Summary fuzz(const Settings& s, const std::function<void(const Finding&)>& report) {
+Summary fuzz(const Settings& s, const Report& report) {
   Summary sum;
   const double start = now_seconds();
-  uint64_t seed = s.seed * 1000000;
+  const uint64_t seed = s.seed * 1000000 + s.skip;
   for (bool more = true; more;) {
     more = false;
     for (auto& target : s.targets) {
@@ -177,6 +178,40 @@ Summary fuzz(const Settings& s, const std::function<void(const Finding&)>& repor
     }
   }
   sum.seconds = now_seconds() - start;
+  return sum;
+}
+
+Summary fuzz_side_by_side(const Settings& s, int jobs, const Report& report) {
+  Summary sum;
+  const double begin = now_seconds();
+  for (auto& target : s.targets) {
+    std::vector<Process> all;
+    for (int j = 0; j < jobs; ++j) {
+      Settings own = s;
+      own.targets = {target};
+      const int64_t share = s.cases ? s.cases / jobs + (j < s.cases % jobs) : 0;
+      own.cases = share;
+      own.skip = s.skip + uint64_t(s.cases ? j * (s.cases / jobs) + std::min<int64_t>(j, s.cases % jobs)
+                                           : j * (int64_t(1000000) / jobs));
+      if (s.cases && !share) continue;
+      all.push_back(start(
+          [&](Sender& out) {
+            const Summary part = fuzz(own, [&](const Finding& f) { out.fault(f.seed, {f.kind, f.what}, f.choices); });
+            out.number("values", part.values), out.number("open", part.open);
+            for (auto& [name, n] : part.cases) out.number("cases " + name, n);
+            for (auto& [name, n] : part.refused) out.number("refused " + name, n);
+            for (auto& [name, n] : part.fired) out.number("rule " + name, n);
+            for (auto& [name, n] : part.kinds) out.number("kind " + name, n);
+          },
+          0));
+    }
+    for (auto& p : all)
+      for (auto& f : finish(p, sum, target)) {
+        sum.findings.push_back(f);
+        if (report) report(f);
+      }
+  }
+  sum.seconds = now_seconds() - begin;
   return sum;
 }
 

@@ -8,7 +8,7 @@
 namespace tang::fuzz {
 
 struct Settings {
-  uint64_t seed = 1;
+  uint64_t seed = 1, skip = 0; // the first case is 1000000 seed + skip
   double seconds = 0; // 0: until `cases` are done
   int64_t cases = 0;  // 0: until `seconds` are over
   std::vector<std::string> targets = {"c"};
@@ -36,7 +36,11 @@ struct Summary {
   double seconds = 0;
 };
 
-Summary fuzz(const Settings& s, const std::function<void(const Finding&)>& report = {});
+using Report = std::function<void(const Finding&)>;
+
+Summary fuzz(const Settings& s, const Report& report = {});
+// The same cases in `jobs` processes side by side, each a part of them; findings are reported at the end.
+Summary fuzz_side_by_side(const Settings& s, int jobs, const Report& report = {});
 std::string text(const Summary& s);
 Reach reach_on(const std::string& target, const Settings& s);
 // What one case shows, in this process.

@@ -213,10 +213,16 @@ void Generator::map(Graph& g, Comp& c, Scope& s, Type type) {
 }
 
 void Generator::fold(Graph& g, Comp& c, Scope& s) {
-  int64_t terms = 1;
+  // The oracle evaluates every term, those of a step once a step.
+  const int64_t most_terms = depth_ ? 5000 : 50000;
+  int64_t terms = 1, points = 1;
+  for (auto& e : c.points) points *= std::max<int64_t>(1, size_of(e));
   for (uint32_t k = 1 + c_.below(5) / 4; k > 0; --k) {
-    c.folds.push_back(extent());
-    terms *= std::max<int64_t>(1, size_of(c.folds.back()));
+    const Extent e = extent();
+    const int64_t n = std::max<int64_t>(1, size_of(e));
+    if (!c.folds.empty() && points * terms * n > most_terms) break;
+    c.folds.push_back(e);
+    terms *= n;
   }
   for (size_t k = 0; k < c.folds.size(); ++k) s.axes.push_back(int(c.points.size() + k));
   const auto& kinds = monoid_kinds();
@@ -296,7 +302,7 @@ Port Generator::tensor(Graph& g, Type type, const std::vector<Extent>& shape) {
 
 void Generator::node(Graph& g) {
   if (depth_ == 0 && c_.chance(9)) return recur(g);
-  if (c_.chance(4)) return pattern(g);
+  if (c_.chance(4)) return c_.below(2) ? rare(g) : pattern(g);
   Comp c;
   c.points = extents(3);
   Scope s{g, c, counted(c.points.size())};
