@@ -374,6 +374,22 @@ void Generator::schedule(Case& out) {
   }
 }
 
+namespace {
+// That the oracle evaluates, of a bound graph.
+double terms(const Graph& g) {
+  double out = 0;
+  for (auto& n : g.nodes) {
+    if (auto* r = n.recur()) out += double(r->steps.value()) * terms(*r->step);
+    if (auto* c = n.comp()) {
+      double own = 1;
+      for (auto& e : c->extents()) own *= double(e.value());
+      out += own;
+    }
+  }
+  return out;
+}
+} // namespace
+
 // Of an output, with respect to inputs: more outputs.
 void Generator::gradient(Graph& g) {
   std::vector<Port> of, wrt;
@@ -390,7 +406,8 @@ void Generator::gradient(Graph& g) {
   if (!d) return;
   for (size_t k = 0; k < wrt.size(); ++k)
     d->graph.outputs.push_back({d->of[k], "d" + g[wrt[k].node].name, Format::f32});
-  g = canonical(d->graph).graph;
+  Graph both = canonical(d->graph).graph;
+  if (terms(both) <= 4e5) g = std::move(both); // an adjoint may fold over every axis of what it pulls back
 }
 
 Case Generator::make() {
