@@ -47,6 +47,7 @@ std::string json(const fuzz::Summary& s) {
 int fuzz_targets(const Common& c, const FuzzArguments& a) {
   fuzz::Settings s;
   s.seed = a.seed;
+  s.skip = a.skip;
   s.seconds = a.seconds;
   s.cases = a.cases;
   s.targets = a.targets;

@@ -66,6 +66,7 @@ struct FuzzArguments {
   double seconds = 0;
   int64_t cases = 0;
   int batch = 40, jobs = 1;
+  uint64_t skip = 0;
   int64_t mutants = 0; // sites an operator, of kernels that random cases give
   bool no_shrinking = false;
   std::vector<std::string> targets;

@@ -52,11 +52,14 @@ private:
   void map(Graph& g, Comp& c, Scope& s, Type type);
   void fold(Graph& g, Comp& c, Scope& s);
   void pattern(Graph& g); // patterns.cpp: what rules are for, with the variations that may stop them
-  void rare(Graph& g);    // templates.cpp: one of these four
+  void rare(Graph& g);    // templates.cpp: one of these
   void guarded_twice(Graph& g);
   void reshaped(Graph& g);
   void computed_again(Graph& g);
   void absorbed(Graph& g);
+  void short_inside(Graph& g);
+  void copied(Graph& g);
+  void columns_of_softmax(Graph& g);
   void recur(Graph& g);   // recurrences.cpp
   void outputs(Graph& g);
   Port add(Graph& g, Comp c, const std::vector<Range>& ranges);

@@ -347,7 +347,7 @@ void Generator::schedule(Case& out) {
   static const std::vector<int> lanes{16, 8, 4};
   out.lanes = c_.of(lanes);
   if (c_.chance(6)) out.fast_memory = int64_t(1) << (9 + c_.below(6));
-  out.rule = int(c_.below(32));
+  out.rule = int(c_.below(36));
   schedule::Schedule& s = out.schedule;
   if (c_.chance(6)) s = schedule::as_written();
   if (c_.chance(6)) s.short_contraction = c_.below(6);

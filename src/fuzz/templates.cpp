@@ -141,13 +141,71 @@ void Generator::absorbed(Graph& g) {
   kept_.push_back(add(g, out.of(result), {{-size, size, false, false}}));
 }
 
+// A contraction of short inner terms with a third tensor: the folds may change places.
+void Generator::short_inside(Graph& g) {
+  static const std::vector<int> rows{16, 17, 33}, inner{3, 2, 4, 1};
+  const Extent i(c_.of(rows)), j(c_.of(rows)), d(c_.of(inner)), l(c_.of(inner));
+  const Port q = tensor(g, Type::real, {i, d}), k = tensor(g, Type::real, {j, d}), v = tensor(g, Type::real, {j, l});
+  const Range qr = ranges(g).at(q), kr = ranges(g).at(k), vr = ranges(g).at(v);
+  const double dot = qr.size() * kr.size() * double(d.value()), size = dot * vr.size() * double(j.value());
+  if (size > most() * (integer_ ? 1 : 10)) return;
+  const bool bent = c_.below(4) < 3, sharp = integer_ && qr.sharp && kr.sharp && vr.sharp;
+  Writer w(g, {i, j}, {d});
+  const E a = w.at(q, {0, 2}), b = w.at(k, {1, 2});
+  const Port s = add(g, w.folded(sum_of_reals(), bent ? expr::relu(a) * expr::relu(b) : a * b),
+                     {{-dot, dot, false, sharp}});
+  Writer o(g, {i, l}, {j});
+  kept_.push_back(add(g, o.folded(sum_of_reals(), o.at(s, {0, 2}) * o.at(v, {2, 1})), {{-size, size, false, sharp}}));
+}
+
+// A map that only reads, and what reads it.
+void Generator::copied(Graph& g) {
+  const Extent i = extent(), k = extent();
+  const Port x = tensor(g, Type::real, {i, k});
+  const Range r = ranges(g).at(x);
+  Writer c(g, {i, k});
+  const E plain = c.at(x, {0, 1});
+  const Port copy = add(g, c.of(c_.below(4) < 3 ? plain : c.masked({{axis(0) - axis(1)}}, plain)), {r});
+  Writer m(g, {i}, {k});
+  kept_.push_back(add(g, m.folded(max_of_reals(), m.at(copy, {0, 1})), {{r.lo, r.hi, true, r.sharp}}));
+  kept_.push_back(copy);
+}
+
+// Columns of a softmax: each row's divisor stands inside the fold over rows.
+void Generator::columns_of_softmax(Graph& g) {
+  const Extent i = extent(), j = extent(), l = extent();
+  const Port s = tensor(g, Type::real, {i, j}), u = tensor(g, Type::real, {i, l});
+  const Range r = ranges(g).at(s);
+  const double nj = double(std::max<int64_t>(1, size_of(j))), ni = double(std::max<int64_t>(1, size_of(i)));
+  const double size = ranges(g).at(u).size() * ni;
+  if (size > most() || r.size() > 16) return;
+  Writer m(g, {i}, {j});
+  const Port top = add(g, m.folded(max_of_reals(), m.at(s, {0, 1})), {{r.lo, r.hi, true, false}});
+  auto weight = [&](Writer& w, int row, int column) {
+    return expr::exp(w.at(s, {row, column}) - w.at(top, {row}));
+  };
+  Writer t(g, {i}, {j});
+  const Port total = add(g, t.folded(sum_of_reals(), weight(t, 0, 1)), {{0, nj, false, false}});
+  Writer o(g, {j, l}, {i});
+  E p = weight(o, 2, 0);
+  switch (c_.below(3)) {
+  case 0: p = expr::ratio(p, o.at(total, {2})); break;
+  case 1: p = p * expr::recip(o.at(total, {2})); break;
+  default: p = expr::exp(o.at(s, {2, 0}) - o.at(top, {2}) - expr::log(o.at(total, {2}))); break;
+  }
+  kept_.push_back(add(g, o.folded(sum_of_reals(), p * o.at(u, {2, 1})), {{-size, size, false, false}}));
+}
+
 void Generator::rare(Graph& g) {
   const size_t kept = kept_.size();
-  switch (c_.below(4)) {
+  switch (c_.below(integer_ ? 6 : 7)) {
   case 0: guarded_twice(g); break;
   case 1: reshaped(g); break;
   case 2: computed_again(g); break;
-  default: absorbed(g); break;
+  case 3: absorbed(g); break;
+  case 4: short_inside(g); break;
+  case 5: copied(g); break;
+  default: columns_of_softmax(g); break;
   }
   if (depth_ > 0) kept_.resize(kept); // a step has its own outputs
 }
