@@ -48,6 +48,7 @@ int fuzz_targets(const Common& c, const FuzzArguments& a) {
   fuzz::Settings s;
   s.seed = a.seed;
   s.skip = a.skip;
+  s.limit = a.limit;
   s.seconds = a.seconds;
   s.cases = a.cases;
   s.targets = a.targets;

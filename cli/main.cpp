@@ -146,6 +146,7 @@ int main(int argc, char** argv) {
   cli::FuzzArguments fuzzing;
   auto* fuzz = shared(app.add_subcommand("fuzz", "random graphs on several targets against the oracle\n  tang fuzz --seed 1 --seconds 60 --targets c"));
   fuzz->add_option("--seed", fuzzing.seed, "of the first case")->default_val(1);
+  fuzz->add_option("--limit", fuzzing.limit, "seconds a batch: more is a finding")->default_val(120);
   fuzz->add_option("--skip", fuzzing.skip, "cases of that seed to leave out first");
   fuzz->add_option("--seconds", fuzzing.seconds, "how long (default 60 unless --cases is given)");
   fuzz->add_option("--cases", fuzzing.cases, "how many a target");

@@ -65,7 +65,7 @@ struct FuzzArguments {
   uint64_t seed = 1;
   double seconds = 0;
   int64_t cases = 0;
-  int batch = 40, jobs = 1;
+  int batch = 40, jobs = 1, limit = 120;
   uint64_t skip = 0;
   int64_t mutants = 0; // sites an operator, of kernels that random cases give
   bool no_shrinking = false;

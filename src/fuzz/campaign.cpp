@@ -156,7 +156,8 @@ Summary fuzz(const Settings& s, const Report& report) {
         ended = false;
         Summary part;
         auto now =
-            in_process([&](Sender& out) { run_batch(s, target, first, n, without, out); }, part, target);
+            in_process([&](Sender& out) { run_batch(s, target, first, n, without, out); }, part, target,
+                       s.limit);
         for (auto& f : now)
           if (f.kind == "crash" || f.kind == "hang") {
             ended = true;

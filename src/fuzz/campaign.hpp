@@ -16,6 +16,7 @@ struct Settings {
   bool in_memory = false; // C kernels by the compiler in this process, in the scalar row
   std::string folder; // where findings are written; empty: nowhere
   int batch = 40;     // cases a compilation of the C target
+  int limit = 120;    // seconds a batch: more is a finding
   bool laws = true;
   bool shrink = true;
   Reach reach;
