@@ -123,7 +123,7 @@ void Generator::absorbed(Graph& g) {
     e = w.masked({{axis(0) - axis(2)}}, e);
   else if (cut == 2)
     e = w.masked({{axis(2) - constant(1)}}, e);
-  const E x = w.at(v, {2, 1});
+  const E x = expr::or_else(w.at(v, {2, 1}), expr::lit(g.pool, 0)); // presence is of all components alike
   Port state;
   const std::vector<int> rows{0}, all{0, 1};
   if (integer_) {
