@@ -132,8 +132,7 @@ using Compile = std::function<std::shared_ptr<device::Library>(const std::string
 Compile compile_by(const Toolchain& tools) {
   if (tools.in_memory) {
     const auto found = device::MemoryCompiler::find();
-    if (!found)
-      throw Error({}, "no C compiler in this process", {{found.why(), {}}}, "leave --compiler out");
+    if (!found) throw Error({}, "no C compiler in this process", {{found.why(), {}}}, "leave --compiler out");
     return [compiler = *found](const std::string& unit) { return compiler->compile(unit); };
   }
   device::CompilerOptions options = tools.system;

@@ -27,6 +27,7 @@ void derive(Job& j, const target::Target& t);
 target::Target row_of(const Case& c); // of the C target
 // Which other form also runs: a function of the case, none for most.
 void derive_twin(Job& j);
+
 // What turns the C target's text into code.
 struct Toolchain {
   bool in_memory = false;         // inside this process, the scalar row; else the system's compiler at -O1

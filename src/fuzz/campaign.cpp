@@ -155,9 +155,8 @@ Summary fuzz(const Settings& s, const Report& report) {
       for (bool ended = true; ended && int(without.size()) < n;) {
         ended = false;
         Summary part;
-        auto now =
-            in_process([&](Sender& out) { run_batch(s, target, first, n, without, out); }, part, target,
-                       s.limit);
+        auto now = in_process([&](Sender& out) { run_batch(s, target, first, n, without, out); }, part,
+                              target, s.limit);
         for (auto& f : now)
           if (f.kind == "crash" || f.kind == "hang") {
             ended = true;
@@ -197,7 +196,9 @@ Summary fuzz_side_by_side(const Settings& s, int jobs, const Report& report) {
       if (s.cases && !share) continue;
       all.push_back(start(
           [&](Sender& out) {
-            const Summary part = fuzz(own, [&](const Finding& f) { out.fault(f.seed, {f.kind, f.what}, f.choices); });
+            const Summary part = fuzz(own, [&](const Finding& f) {
+              out.fault(f.seed, {f.kind, f.what}, f.choices);
+            });
             out.number("values", part.values), out.number("open", part.open);
             for (auto& [name, n] : part.cases) out.number("cases " + name, n);
             for (auto& [name, n] : part.refused) out.number("refused " + name, n);

@@ -60,7 +60,7 @@ private:
   void short_inside(Graph& g);
   void copied(Graph& g);
   void columns_of_softmax(Graph& g);
-  void recur(Graph& g);   // recurrences.cpp
+  void recur(Graph& g); // recurrences.cpp
   void outputs(Graph& g);
   Port add(Graph& g, Comp c, const std::vector<Range>& ranges);
   Port tensor(Graph& g, Type type, const std::vector<Extent>& shape); // of this shape: there, or a new map

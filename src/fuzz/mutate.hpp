@@ -37,6 +37,7 @@ struct Mutation {
 // the largest value that passes, as verify() has it.
 std::map<std::string, Mutation> mutate(const std::vector<Subject>& subjects, int64_t sites,
                                        double budget = 1e-4);
+
 // The same of role programs, in their own simulator under many orders of events.
 struct RoleOperator {
   const char* name;

@@ -17,18 +17,19 @@ namespace role = kernel::role;
 bool each(role::Block& b, const std::function<bool(role::Stmt&)>& f) {
   for (auto& s : b) {
     if (f(s)) return true;
-    const bool done = std::visit(Match{[&](role::Loop& x) { return each(x.body, f); },
-                                       [&](role::When& x) { return each(x.then, f); },
-                                       [&](role::Teams& x) { return each(x.body, f); },
-                                       [&](role::Works& x) { return each(x.body, f); },
-                                       [&](role::Join& x) { return each(x.then, f); }, [](auto&) { return false; }},
-                                 s.node);
+    const bool done = std::visit(
+        Match{[&](role::Loop& x) { return each(x.body, f); }, [&](role::When& x) { return each(x.then, f); },
+              [&](role::Teams& x) { return each(x.body, f); },
+              [&](role::Works& x) { return each(x.body, f); }, [&](role::Join& x) { return each(x.then, f); },
+              [](auto&) { return false; }},
+        s.node);
     if (done) return true;
   }
   return false;
 }
 
-using Change = std::function<bool(role::Stmt&, const std::function<bool()>&)>; // here(): is this the wanted site?
+using Change =
+    std::function<bool(role::Stmt&, const std::function<bool()>&)>; // here(): is this the wanted site?
 
 std::function<bool(role::Program&, int64_t)> by(Change change) {
   return [change](role::Program& p, int64_t n) {
@@ -39,7 +40,8 @@ std::function<bool(role::Program&, int64_t)> by(Change change) {
   };
 }
 
-// A ring stands still for one round: whoever waits next passes on what was true a round ago; or does not wait.
+// A ring stands still for one round: whoever waits next passes on what was true a round ago; or does not
+// wait.
 bool stale_phase(role::Stmt& s, const std::function<bool()>& here) {
   const bool site = std::get_if<role::Advance>(&s.node) || std::get_if<role::Await>(&s.node) ||
                     std::get_if<role::Arm>(&s.node);
@@ -114,7 +116,8 @@ std::vector<RoleSubject> role_subjects(const Subject& s) {
 }
 
 std::map<std::string, Mutation> mutate(const std::vector<RoleSubject>& subjects, int64_t sites) {
-  constexpr uint64_t tried = 12, beyond = 40; // orders of events: of the test, and before a mutant counts as equivalent
+  constexpr uint64_t tried = 12,
+                     beyond = 40; // orders of events: of the test, and before a mutant counts as equivalent
   std::map<std::string, Mutation> out;
   for (auto& op : role_operators()) {
     Mutation& m = out[op.name];

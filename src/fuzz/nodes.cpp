@@ -337,7 +337,8 @@ void Generator::outputs(Graph& g) {
   for (auto& p : kept_) {
     bool there = false;
     for (auto& o : g.outputs) there |= o.port == p;
-    if (!there) g.outputs.push_back({p, "kept" + std::to_string(g.outputs.size()), default_format(g.type(p))});
+    if (!there)
+      g.outputs.push_back({p, "kept" + std::to_string(g.outputs.size()), default_format(g.type(p))});
   }
 }
 

@@ -1,4 +1,5 @@
-// A case as a file: the graph as `.tang`, and in comments how it runs. What writes a comment here reads it again.
+// A case as a file: the graph as `.tang`, and in comments how it runs. What writes a comment here reads it
+// again.
 #include <fstream>
 #include <sstream>
 

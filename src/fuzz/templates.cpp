@@ -1,6 +1,6 @@
 // Graphs that one rewrite rule each is for and that random nodes all but never make, with the variations that
-// must stop it: a guard around padded reads, index arithmetic, an output computed again inside a fold, the state
-// of an absorbing fold.
+// must stop it: a guard around padded reads, index arithmetic, an output computed again inside a fold, the
+// state of an absorbing fold.
 #include <limits>
 
 #include "tang/fuzz/writer.hpp"
@@ -32,8 +32,12 @@ void Generator::guarded_twice(Graph& g) {
   static const std::vector<double> pads{0, 1, -1};
   const double pad = c_.of(pads);
   const uint32_t kind = c_.below(3), other = c_.below(8);
-  auto f = [&](E e) { return kind == 0 ? expr::relu(e) : kind == 1 ? e + e : expr::max(e, expr::lit_like(e, -1)) * 2; };
-  const double of_pad = (kind == 0 ? std::max(0.0, pad) : kind == 1 ? 2 * pad : 2 * std::max(pad, -1.0)) +
+  auto f = [&](E e) {
+    return kind == 0 ? expr::relu(e) : kind == 1 ? e + e : expr::max(e, expr::lit_like(e, -1)) * 2;
+  };
+  const double of_pad = (kind == 0   ? std::max(0.0, pad)
+                         : kind == 1 ? 2 * pad
+                                     : 2 * std::max(pad, -1.0)) +
                         (other == 7 ? 1 : 0); // another pad: the guard has to stay
   const Form at = axis(0) - constant(before);
   const Domain outer = {between(axis(0), before + (other == 6 ? 1 : 0), n)};
@@ -104,7 +108,8 @@ void Generator::computed_again(Graph& g) {
   Writer t(g, {l}, {i});
   const E again = c_.below(4) < 3 ? body(t, 1) : t.at(out, {1});
   const double size = product_of * b * ni;
-  const Port sum = add(g, t.folded(sum_of_reals(), again * t.at(y, {1, 0})), {{-size, size, false, integer_}});
+  const Port sum =
+      add(g, t.folded(sum_of_reals(), again * t.at(y, {1, 0})), {{-size, size, false, integer_}});
   kept_.push_back(out);
   kept_.push_back(sum);
 }
@@ -135,7 +140,8 @@ void Generator::absorbed(Graph& g) {
   }
   Comp c = w.folded(online_softmax(2), {e, expr::lit(g.pool, 1), x});
   c.outs[0].axes = c.outs[1].axes = rows;
-  state = add(g, std::move(c), {{score.lo, score.hi, true, false}, {0, nj, false, false}, {-size, size, false, false}});
+  state = add(g, std::move(c),
+              {{score.lo, score.hi, true, false}, {0, nj, false, false}, {-size, size, false, false}});
   Writer out(g, {i, l});
   const E result = expr::ratio(out.at({state.node, 2}, {0, 1}), out.at({state.node, 1}, {0}));
   kept_.push_back(add(g, out.of(result), {{-size, size, false, false}}));
@@ -145,7 +151,8 @@ void Generator::absorbed(Graph& g) {
 void Generator::short_inside(Graph& g) {
   static const std::vector<int> rows{16, 17, 33}, inner{3, 2, 4, 1};
   const Extent i(c_.of(rows)), j(c_.of(rows)), d(c_.of(inner)), l(c_.of(inner));
-  const Port q = tensor(g, Type::real, {i, d}), k = tensor(g, Type::real, {j, d}), v = tensor(g, Type::real, {j, l});
+  const Port q = tensor(g, Type::real, {i, d}), k = tensor(g, Type::real, {j, d}),
+             v = tensor(g, Type::real, {j, l});
   const Range qr = ranges(g).at(q), kr = ranges(g).at(k), vr = ranges(g).at(v);
   const double dot = qr.size() * kr.size() * double(d.value()), size = dot * vr.size() * double(j.value());
   if (size > most() * (integer_ ? 1 : 10)) return;
@@ -155,7 +162,8 @@ void Generator::short_inside(Graph& g) {
   const Port s = add(g, w.folded(sum_of_reals(), bent ? expr::relu(a) * expr::relu(b) : a * b),
                      {{-dot, dot, false, sharp}});
   Writer o(g, {i, l}, {j});
-  kept_.push_back(add(g, o.folded(sum_of_reals(), o.at(s, {0, 2}) * o.at(v, {2, 1})), {{-size, size, false, sharp}}));
+  kept_.push_back(
+      add(g, o.folded(sum_of_reals(), o.at(s, {0, 2}) * o.at(v, {2, 1})), {{-size, size, false, sharp}}));
 }
 
 // A map that only reads, and what reads it.

@@ -134,7 +134,8 @@ std::optional<Case> batch(const Case& c, Case out) {
 } // namespace
 
 const char* word(Variant v) {
-  static const char* const words[] = {"as drawn", "other splits", "other tiles", "inputs permuted", "batch of many"};
+  static const char* const words[] = {"as drawn", "other splits", "other tiles", "inputs permuted",
+                                      "batch of many"};
   return words[size_t(v)];
 }
 
@@ -170,8 +171,8 @@ std::optional<Case> varied(const Case& c, Variant v) {
 }
 
 std::vector<Fault> disagreement(Variant v, const Reference& first, const Case& other,
-                                const run::Derivation& d, const Outputs& got, const std::vector<Outputs>& parts,
-                                Judged& count) {
+                                const run::Derivation& d, const Outputs& got,
+                                const std::vector<Outputs>& parts, Judged& count) {
   std::vector<Fault> out;
   if (v != Variant::batched) {
     for (auto& f : judge(other, first, d, got, count)) out.push_back({"variant", word(v) + (": " + f.what)});
@@ -191,10 +192,11 @@ std::vector<Fault> disagreement(Variant v, const Reference& first, const Case& o
                               : all.i[y] == one.i[x];
         if (same) continue;
         const bool real = all.type == expr::Type::real;
-        out.push_back({"variant", std::string(word(v)) + ": " + name + " at " + std::to_string(k) + " of part " +
-                                      std::to_string(b) + " is " +
-                                      (real ? shortest(all.r[y]) + ", alone " + shortest(one.r[x])
-                                            : std::to_string(all.i[y]) + ", alone " + std::to_string(one.i[x]))});
+        out.push_back(
+            {"variant", std::string(word(v)) + ": " + name + " at " + std::to_string(k) + " of part " +
+                            std::to_string(b) + " is " +
+                            (real ? shortest(all.r[y]) + ", alone " + shortest(one.r[x])
+                                  : std::to_string(all.i[y]) + ", alone " + std::to_string(one.i[x]))});
         break;
       }
     }

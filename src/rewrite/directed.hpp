@@ -9,8 +9,8 @@ namespace tang::rewrite {
 // map.
 Graph expose_support(const Graph& g);
 
-// An output of a value that another output stores in another format reads a copy of it; so does an output of a state
-// that is carried in another. Before planning.
+// An output of a value that another output stores in another format reads a copy of it; so does an output of
+// a state that is carried in another. Before planning.
 Graph own_formats(const Graph& g);
 
 // The graph with every read of a partial map under that map's domain; where an or_else catches the absence of

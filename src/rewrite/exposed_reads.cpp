@@ -68,7 +68,8 @@ private:
 
 class Exposer {
 public:
-  Exposer(Graph& to, Comp& n, const std::map<Port, Port>& flags) : to_(to), n_(n), p_(to.pool), flags_(flags) {}
+  Exposer(Graph& to, Comp& n, const std::map<Port, Port>& flags)
+      : to_(to), n_(n), p_(to.pool), flags_(flags) {}
 
   bool run() {
     const size_t reads = n_.args.size();
@@ -122,7 +123,8 @@ private:
     Split out;
     for (auto& piece : d) {
       const Needs needs = needs_of(piece);
-      const Domain all = ir::implies({piece}, needs.where) ? Domain{piece} : ir::intersection({piece}, needs.where);
+      const Domain all =
+          ir::implies({piece}, needs.where) ? Domain{piece} : ir::intersection({piece}, needs.where);
       out.same = out.same && needs.flags.empty() && all == Domain{piece};
       if (needs.flags.empty())
         out.bounds.insert(out.bounds.end(), all.begin(), all.end());
@@ -165,7 +167,8 @@ private:
       changed_ = true;
       return;
     }
-    const Id all = s.flagged.size() == 1 && s.bounds.empty() ? expr::conjunction(p_, s.flagged[0].second) : term_of(s);
+    const Id all =
+        s.flagged.size() == 1 && s.bounds.empty() ? expr::conjunction(p_, s.flagged[0].second) : term_of(s);
     if (s.flagged.size() == 1 && s.bounds.empty()) n_.domain = ir::normal(s.flagged[0].first);
     replace([&](Id l) { return stands_under(l, {all}) ? l : p_.make(Op::only, {ordered(p_, all), l}); });
   }
@@ -191,7 +194,9 @@ private:
   }
 
   void put(Id leaf, const std::vector<Id>& needs) {
-    replace([&](Id l) { return p_[leaf].op != Op::holds && stands_under(l, needs) ? l : Under(p_, leaf, needs).of(l); });
+    replace([&](Id l) {
+      return p_[leaf].op != Op::holds && stands_under(l, needs) ? l : Under(p_, leaf, needs).of(l);
+    });
   }
 
   template <class F> void replace(const F& f) {
@@ -211,6 +216,8 @@ private:
 };
 } // namespace
 
-bool expose_reads(Graph& to, Comp& n, const std::map<Port, Port>& flags) { return Exposer(to, n, flags).run(); }
+bool expose_reads(Graph& to, Comp& n, const std::map<Port, Port>& flags) {
+  return Exposer(to, n, flags).run();
+}
 
 } // namespace tang::rewrite
