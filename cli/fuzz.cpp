@@ -47,15 +47,18 @@ std::string json(const fuzz::Summary& s) {
 int fuzz_targets(const Common& c, const FuzzArguments& a) {
   fuzz::Settings s;
   s.seed = a.seed;
+  s.skip = a.skip;
+  s.limit = a.limit;
   s.seconds = a.seconds;
   s.cases = a.cases;
   s.targets = a.targets;
   s.shrink = !a.no_shrinking;
   s.batch = a.batch;
+  s.in_memory = a.compiler == "tcc";
   s.folder = c.out;
   if (!s.folder.empty()) mkdir(s.folder.c_str(), 0777);
-  const char* path = std::getenv("PATH");
-  s.opening.compiler.search = device::split_path(path ? path : "/usr/bin:/bin");
+  s.opening = target_options(c);
+  s.opening.compiler.cache = s.opening.cache = ""; // no kernel comes twice
   if (a.mutants) {
     std::vector<fuzz::Subject> subjects;
     for (uint64_t k = 0; k < 60; ++k)
@@ -64,11 +67,13 @@ int fuzz_targets(const Common& c, const FuzzArguments& a) {
     std::printf("%s", fuzz::text(m).c_str());
     return fuzz::killed(m) >= 0.98 ? 0 : 1;
   }
-  if (!a.choices.empty()) {
+  if (!a.choices.empty() || !a.file.empty()) {
     int found = 0;
     for (auto& target : s.targets) {
       fuzz::Choices choices(fuzz::sequence(a.choices));
-      const fuzz::Case k = fuzz::generate(choices, fuzz::reach_on(target, s));
+      const fuzz::Case k = a.file.empty() ? fuzz::generate(choices, fuzz::reach_on(target, s))
+                                          : fuzz::case_of(read_text(a.file), a.file);
+      if (a.show) std::printf("%s", fuzz::repro(k, {0, target, "none", "as drawn", fuzz::sequence(a.choices), ""}).c_str());
       for (auto& f : fuzz::try_case(k, target, s)) {
         std::printf("%s", fuzz::repro(k, {0, target, f.kind, f.what, fuzz::sequence(a.choices), ""}).c_str());
         ++found;
@@ -77,12 +82,13 @@ int fuzz_targets(const Common& c, const FuzzArguments& a) {
     std::printf("1 case: %s\n", found ? "found" : "nothing found");
     return found ? 1 : 0;
   }
-  const fuzz::Summary sum = fuzz::fuzz(s, [&](const fuzz::Finding& f) {
+  const fuzz::Report told = [&](const fuzz::Finding& f) {
     if (!c.json)
       std::printf("%s on %s, seed %llu: %s\n  --choices %s\n", f.kind.c_str(), f.target.c_str(),
                   static_cast<unsigned long long>(f.seed), f.what.c_str(), fuzz::words(f.choices).c_str()),
           std::fflush(stdout);
-  });
+  };
+  const fuzz::Summary sum = a.jobs > 1 ? fuzz::fuzz_side_by_side(s, a.jobs, told) : fuzz::fuzz(s, told);
   std::printf("%s", c.json ? (json(sum) + "\n").c_str() : fuzz::text(sum).c_str());
   return sum.findings.empty() ? 0 : 1;
 }

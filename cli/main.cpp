@@ -170,13 +170,19 @@ int main(int argc, char** argv) {
   cli::FuzzArguments fuzzing;
   auto* fuzz = shared(app.add_subcommand("fuzz", "random graphs on several targets against the oracle\n  tang fuzz --seed 1 --seconds 60 --targets c"));
   fuzz->add_option("--seed", fuzzing.seed, "of the first case")->default_val(1);
+  fuzz->add_option("--limit", fuzzing.limit, "seconds a batch: more is a finding")->default_val(120);
+  fuzz->add_option("--skip", fuzzing.skip, "cases of that seed to leave out first");
   fuzz->add_option("--seconds", fuzzing.seconds, "how long (default 60 unless --cases is given)");
   fuzz->add_option("--cases", fuzzing.cases, "how many a target");
   fuzz->add_option("--batch", fuzzing.batch, "cases a compilation of the C target")->default_val(40);
+  fuzz->add_option("--jobs", fuzzing.jobs, "processes side by side")->default_val(1);
   fuzz->add_option("--targets", fuzzing.targets, "c, simulator, opencl, vulkan, cuda")->delimiter(',')->default_val("c");
   fuzz->add_option("--mutants", fuzzing.mutants, "instead: so many kernels changed by each operator; are they found?");
   fuzz->add_option("--choices", fuzzing.choices, "one case by its choices: what a finding prints");
+  fuzz->add_option("--file", fuzzing.file, "one case by the file that --out wrote")->check(CLI::ExistingFile);
+  fuzz->add_flag("--show", fuzzing.show, "with --choices or --file: the case, whether it shows something or not");
   fuzz->add_option("--out", c.out, "folder of what was found, as .tang files");
+  fuzz->add_option("--compiler", fuzzing.compiler, "of the C target: system, or tcc inside this process (one lane, optimizes nothing)")->check(CLI::IsMember({"system", "tcc"}))->default_val("system");
   fuzz->add_flag("--no-shrinking", fuzzing.no_shrinking, "findings as they are");
   fuzz->callback([&] {
     if (!fuzzing.cases && fuzzing.seconds <= 0) fuzzing.seconds = 60;

@@ -80,11 +80,15 @@ struct FuzzArguments {
   uint64_t seed = 1;
   double seconds = 0;
   int64_t cases = 0;
-  int batch = 40;
+  int batch = 40, jobs = 1, limit = 120;
+  uint64_t skip = 0;
   int64_t mutants = 0; // sites an operator, of kernels that random cases give
   bool no_shrinking = false;
   std::vector<std::string> targets;
   std::string choices; // of one case, to repeat it
+  std::string file;    // of one case, as a finding is written
+  bool show = false;   // that case as a file, whatever it shows
+  std::string compiler; // of the C target: the system's, or tcc inside this process
 };
 
 int fuzz_targets(const Common& c, const FuzzArguments& a); // 0: nothing was found

@@ -19,6 +19,14 @@ tang_room(bound    USES ir kernel)      # linear program of the views: traffic b
 tang_room(prove    USES grad bound)    # what the compiler relies on as Coq files: monoids, facts, fusion steps, eliminations, certificates
 tang_room(emit     USES kernel)       # dialects as thin printers
 tang_room(device   NO_UNITY USES target LIBS Threads::Threads ${CMAKE_DL_LIBS})  # bytes, launches, clocks
+option(TANG_TCC "link libtcc into the fuzzer where it is found (LGPL)" ON)
+find_path(TCC_INCLUDE libtcc.h)
+find_library(TCC_ARCHIVE NAMES libtcc.a)
+if(TANG_TCC AND TCC_INCLUDE AND TCC_ARCHIVE)
+  target_compile_definitions(device PRIVATE TANG_TCC)
+  target_include_directories(device PRIVATE ${TCC_INCLUDE})
+  target_link_libraries(device PUBLIC ${TCC_ARCHIVE})
+endif()
 if(APPLE) # Objective-C++ beside the room's C++
   enable_language(OBJCXX)
   target_sources(device PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/src/device/metal.mm)

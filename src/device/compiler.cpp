@@ -32,6 +32,17 @@ std::string first_lines(const std::string& s, size_t most) {
   for (size_t n = 0; n < most && at != std::string::npos; ++n) at = s.find('\n', at ? at + 1 : 0);
   return s.substr(0, at);
 }
+
+struct Handles {
+  std::vector<void*> all;
+
+  Handles() = default;
+  Handles(const Handles&) = delete;
+
+  ~Handles() {
+    for (void* h : all) dlclose(h);
+  }
+};
 } // namespace
 
 std::vector<std::string> split_path(const std::string& path) {
@@ -42,16 +53,6 @@ std::vector<std::string> split_path(const std::string& path) {
     at = colon + 1;
   }
   return out;
-}
-
-Library::~Library() {
-  for (void* h : handles_) dlclose(h);
-}
-
-void* Library::find(const std::string& symbol) const {
-  for (void* h : handles_)
-    if (void* p = dlsym(h, symbol.c_str())) return p;
-  return nullptr;
 }
 
 Compiler::Compiler(CompilerOptions options) : options_(std::move(options)) {
@@ -139,7 +140,7 @@ std::shared_ptr<Library> Compiler::compile(const std::vector<std::string>& units
     }
     builds.push_back(std::move(b));
   }
-  std::shared_ptr<Library> out(new Library);
+  auto handles = std::make_shared<Handles>();
   std::optional<CompileError> failure;
   for (auto& b : builds) {
     ProcessResult r{ProcessResult::exited, 0};
@@ -176,7 +177,7 @@ std::shared_ptr<Library> Compiler::compile(const std::vector<std::string>& units
     if (!failure) {
       void* h = dlopen(b.object.c_str(), RTLD_NOW | RTLD_LOCAL);
       if (h)
-        out->handles_.push_back(h);
+        handles->all.push_back(h);
       else
         failure.emplace(CompileError::not_loadable, "a compiled library does not load",
                         std::vector<Note>{{dlerror(), {}}},
@@ -185,7 +186,11 @@ std::shared_ptr<Library> Compiler::compile(const std::vector<std::string>& units
     unlink(b.object.c_str());
   }
   if (failure) throw *failure;
-  return out;
+  return std::make_shared<Library>([handles](const std::string& symbol) -> void* {
+    for (void* h : handles->all)
+      if (void* p = dlsym(h, symbol.c_str())) return p;
+    return nullptr;
+  });
 }
 
 } // namespace tang::device

@@ -1,5 +1,6 @@
 // The system's C compiler: source text in, loaded library out, through the cache when there is one.
 #pragma once
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -32,19 +33,21 @@ struct CompilerOptions {
   ProcessLimits limits;
 };
 
-// A loaded library; stays loaded while anyone holds it.
+// Loaded code; stays loaded while anyone holds it.
 class Library {
 public:
-  ~Library();
+  using Find = std::function<void*(const std::string&)>; // owns what was loaded
+
+  explicit Library(Find find) : find_(std::move(find)) {}
+
   Library(const Library&) = delete;
-  void* find(const std::string& symbol) const; // nullptr when it is not there
+
+  void* find(const std::string& symbol) const { return find_(symbol); } // nullptr when it is not there
 
   template <class F> F function(const std::string& symbol) const { return reinterpret_cast<F>(find(symbol)); }
 
 private:
-  friend class Compiler;
-  Library() = default;
-  std::vector<void*> handles_;
+  Find find_;
 };
 
 class Compiler {

@@ -106,7 +106,7 @@ void print_block(Unit& u, const kernel::Block& b) {
 
 Unit::Unit(const kernel::Kernel& kernel, const COptions& options, const Dialect& dialect)
     : k(kernel), o(options), d(dialect), wide(kernel.compute == Format::f64),
-      lanes(wide ? options.lanes / 2 : options.lanes), ranges(kernel.vars.size()) {
+      lanes(wide ? std::max(1, options.lanes / 2) : options.lanes), ranges(kernel.vars.size()) {
   check(kernel.compute == Format::f32 || kernel.compute == Format::f64,
         "a kernel computes in f32 or f64");
   for (auto& g : kernel.grid) ranges[size_t(g.var)] = {0, std::max<int64_t>(0, g.extent - 1)};

@@ -10,7 +10,9 @@
 namespace tang::emit {
 
 struct COptions {
-  int lanes = 16; // f32 lanes of a vector: 16, 8 or 4 (a f64 kernel has half as many)
+  // f32 lanes of a vector: 16, 8 or 4 (a f64 kernel has half as many); or 1, the scalar row: plain C11 without
+  // vector types and without headers. The kernel is the same; the printer alone leaves its vectors out.
+  int lanes = 16;
   int64_t stream_bytes =
       int64_t(24) << 20; // outputs at least this large bypass the caches where they are written whole
 };

@@ -16,7 +16,7 @@ public:
     hoists_ = pure(a.bounds) && (a.partial.empty() || (a.partial.size() == 1 && pure(a.partial[0])));
     roots_ = a.body.values;
     if (a.body.when) roots_.push_back(*a.body.when);
-    if (a.vector >= 0) choose_lanes(a.axes[size_t(a.vector)].var);
+    if (a.vector >= 0 && u.lanes > 1) choose_lanes(a.axes[size_t(a.vector)].var);
     text_ = std::make_unique<BodyText>(u, &a_.body, roots_, vars(), lane_);
     limits_ = limits(axes_, hoists_ ? bounds() : std::vector<const kernel::Bounds*>{}, lane_);
     for (auto& d : a.dst) {

@@ -196,7 +196,7 @@ private:
                std::to_string(v) + ");");
         } else {
           line(V + " " + as + ";");
-          line("for (int l = 0; l < " + w + "; ++l) " + as + "[l] = " +
+          line("for (int l = 0; l < " + w + "; ++l) tang_lane(" + as + ", l) = " +
                (b.edge ? (u_.wide ? "tang_dat(live" : "tang_at(live") + std::to_string(v) + ", l) ? " : "") +
                load_element(u_, mb.format, "(" + at + ")[l]") + (b.edge ? " : 0" : "") + ";");
         }
@@ -237,7 +237,7 @@ private:
     line("  for (int v = 0; v < " + number(b.vectors) + "; ++v)");
     line("    for (int l = 0; l < " + w + " && v * " + w + " + l < cols; ++l) {");
     const std::string at = "d[r * " + number(dm) + " + v * " + w + " + l]",
-                      one = "all[r * " + number(b.vectors) + " + v][l]";
+                      one = "tang_lane(all[r * " + number(b.vectors) + " + v], l)";
     line("      " +
          store_element(u_, md.format, at,
                        c_.accumulate ? "(" + load_element(u_, md.format, at) + " + " + one + ")" : one));

@@ -21,7 +21,7 @@ public:
     safe_ = hoists_;
     roots_ = f.body.values;
     if (f.body.when) roots_.push_back(*f.body.when);
-    if (f.vector >= 0) choose_lanes();
+    if (f.vector >= 0 && u.lanes > 1) choose_lanes();
     axes_ = kept_;
     axes_.insert(axes_.end(), folded_.begin(), folded_.end());
     std::vector<Var> vars;

@@ -57,6 +57,7 @@ void plan_prefetches(Unit& u, const kernel::Block& body, Var v, int64_t step) {
     int effort;
   };
 
+  if (u.o.lanes == 1) return; // no statement goes by rows of lanes
   std::vector<Pass> passes;
   for (auto& s : body) {
     if (auto* a = std::get_if<kernel::Apply>(&s.node); a && a->vector >= 0) {

@@ -1,4 +1,5 @@
-// The head of every C unit: vector types, loads and stores of the formats, and our own elementary functions.
+// The head of every C unit: vector types, loads and stores of the formats, and our own elementary functions. The
+// scalar row has no vector types and asks for no header: the smallest C compilers take it, with no system around them.
 // Accuracy against the real value (tests/emit measures it): exp2, log2, sin and atan2 within 2 ulp of f32
 // everywhere, subnormal results included. In f64 kernels these four are the C library's.
 #include "tang/base/error.hpp"
@@ -8,10 +9,38 @@
 namespace tang::emit {
 
 namespace {
-const char* const head = R"(#include <stdint.h>
+const char* const headers = R"(#include <stdint.h>
 #include <string.h>
 #include <math.h>
-#define TANG static inline __attribute__((always_inline, unused))
+)";
+const char* const no_headers = R"(typedef signed char int8_t;
+typedef unsigned char uint8_t;
+typedef short int16_t;
+typedef unsigned short uint16_t;
+typedef int int32_t;
+typedef unsigned uint32_t;
+typedef long long int64_t;
+typedef unsigned long long uint64_t;
+#define INT32_MAX 0x7fffffff
+#define INT32_MIN (-INT32_MAX - 1)
+#define INT64_MAX 0x7fffffffffffffffLL
+#define INT64_MIN (-INT64_MAX - 1)
+void* memcpy(void*, const void*, __SIZE_TYPE__);
+float sqrtf(float), fmaf(float, float, float);
+double sqrt(double), fma(double, double, double), floor(double), fabs(double);
+double exp2(double), log2(double), sin(double), atan2(double, double);
+#ifdef __TINYC__
+#define __builtin_sqrtf sqrtf
+#define __builtin_sqrt sqrt
+#define __builtin_fmaf fmaf
+#define __builtin_fma fma
+#define __builtin_inf() (1e300 * 1e300)
+#define __builtin_inff() ((float)(1e300 * 1e300))
+#define __builtin_nanf(s) tang_f1(0x7fc00000u)
+#define __builtin_nan(s) ((double)tang_f1(0x7fc00000u))
+#endif
+)";
+const char* const head = R"(#define TANG static inline __attribute__((always_inline, unused))
 TANG float tang_max1(float a, float b) { return b != b ? b : a < b ? b : a; }
 TANG float tang_min1(float a, float b) { return b != b ? b : b < a ? b : a; }
 TANG uint32_t tang_u1(float x) { uint32_t u; memcpy(&u, &x, 4); return u; }
@@ -42,10 +71,38 @@ TANG float tang_lower1(float a, float b) { return a < b ? a : b; }
 // f64 values.
 TANG uint64_t tang_du(double x) { uint64_t u; memcpy(&u, &x, 8); return u; }
 #define tang_dsel1(m, a, b) ((m) ? (a) : (b))
+#define tang_scale1(p, t, n) tang_scale_by_parts1(p, tang_count1(t))
+)";
+// A register block of one lane.
+const char* const single = R"(
+enum { W = 1, H = 1 };
+typedef float F;
+typedef double D;
+typedef int M, N;
+#define tang_lane(v, l) (v)
+#define tang_at(m, l) (m)
+#define tang_dat(m, l) (m)
+#define tang_splatW(x) (x)
+#define tang_dsplatW(x) (x)
+#define tang_liveW(n) ((n) > 0)
+#define tang_dliveW(n) ((n) > 0)
+#define tang_fmaW(a, b, c) __builtin_fmaf(a, b, c)
+#define tang_dfmaW(a, b, c) __builtin_fma(a, b, c)
+TANG F tang_loadW(const float* p) { return *p; }
+TANG D tang_dloadW(const double* p) { return *p; }
+TANG F tang_load_maskedW(const float* p, M m) { return m ? *p : 0; }
+TANG D tang_dload_maskedW(const double* p, N m) { return m ? *p : 0; }
+TANG F tang_load_f16(const uint16_t* p) { return tang_from_f16(*p); }
+TANG F tang_load_bf16(const uint16_t* p) { return tang_from_bf16(*p); }
+TANG void tang_storeW(float* p, F v) { *p = v; }
+TANG void tang_dstoreW(double* p, D v) { *p = v; }
+TANG void tang_store_f16(uint16_t* p, F v) { *p = (uint16_t)tang_to_f16(v); }
+TANG void tang_store_bf16(uint16_t* p, F v) { *p = (uint16_t)tang_to_bf16(v); }
 )";
 // Lanes: @W lanes of f32, @H lanes of f64.
 const char* const vectors = R"(
 enum { W = @W, H = @H };
+#define tang_lane(v, l) ((v)[l])
 typedef float F __attribute__((vector_size(@W * 4)));
 typedef int32_t I __attribute__((vector_size(@W * 4)));
 typedef uint32_t U __attribute__((vector_size(@W * 4)));
@@ -206,7 +263,6 @@ TANG void tang_store_f16(uint16_t* p, F x) {
   *(Hm*)p = __builtin_convertvector((U)r | s, Hv);
 }
 @SHUFFLES
-#define tang_scale1(p, t, n) tang_scale_by_parts1(p, tang_count1(t))
 #if @W == 16 && defined __AVX512F__
 #define tang_scaleW(p, t, n) __builtin_ia32_scalefps512_mask(p, n, p, -1, 4)
 #else
@@ -292,16 +348,17 @@ Spelling spelling(const char* f, const char* i, const char* u, const char* m, co
 } // namespace
 
 std::string c_prelude(const COptions& o) {
-  check(o.lanes == 4 || o.lanes == 8 || o.lanes == 16, "lanes of the C target are 4, 8 or 16");
-  std::string v =
-      replaced(replaced(vectors, "@W", std::to_string(o.lanes)), "@H", std::to_string(o.lanes / 2));
-  v = replaced(v, "@SHUFFLES", shuffles(o.lanes));
+  check(o.lanes == 1 || o.lanes == 4 || o.lanes == 8 || o.lanes == 16, "lanes of the C target are 1, 4, 8 or 16");
   const Spelling one = spelling("float", "int32_t", "uint32_t", "int", "1"), lanes = spelling("F", "I", "U", "M", "W");
   Spelling far = one;
   far.words["TANG"] = "static __attribute__((noinline, unused))";
   auto all = [](const Spelling& x) { return spelled(simple_text, x) + spelled(fused_pi_text, x) + spelled(elementary_text, x); };
-  return head + spelled(integer_text, one) + spelled(wide_text, one) + spelled(narrow_text, one) + v + all(one) +
-         all(lanes) + spelled(far_sine_text, far) + sines;
+  const std::string basis = head + spelled(integer_text, one) + spelled(wide_text, one) + spelled(narrow_text, one);
+  if (o.lanes == 1) return no_headers + basis + single + all(one) + spelled(far_sine_text, far);
+  std::string v =
+      replaced(replaced(vectors, "@W", std::to_string(o.lanes)), "@H", std::to_string(o.lanes / 2));
+  v = replaced(v, "@SHUFFLES", shuffles(o.lanes));
+  return headers + basis + v + all(one) + all(lanes) + spelled(far_sine_text, far) + sines;
 }
 
 } // namespace tang::emit

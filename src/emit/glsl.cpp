@@ -29,6 +29,7 @@ spirv_execution_mode(extensions = ["SPV_KHR_float_controls"], capabilities = [44
 const char* const glsl_functions = R"(
 float tang_sqrt1(float x) { return sqrt(x); }
 float tang_fma1(float a, float b, float c) { return fma(a, b, c); }
+int64_t tang_widened(int x) { return int64_t(uint64_t(uint(x) ^ 0x80000000u)) - 0x80000000l; }
 )";
 
 Spelling glsl_spelling() {
@@ -71,6 +72,12 @@ public:
     if (std::isnan(v.r)) return "uintBitsToFloat(0x7fc00000u)";
     if (std::isinf(v.r)) return v.r < 0 ? "uintBitsToFloat(0xff800000u)" : "uintBitsToFloat(0x7f800000u)";
     return decimal_float(v.r);
+  }
+
+  // lavapipe (Mesa 22.3) compares an int that was loaded and widened with a constant as if it had no sign; the sign is
+  // extended in a way that its optimizer does not see through.
+  std::string load(const kernel::Memory& m, const std::string& as, const std::string& at, bool wide) const override {
+    return m.format == kernel::Format::i32 ? "tang_widened(" + place(as, at) + ")" : Dialect::load(m, as, at, wide);
   }
 
   std::string place(const std::string& as, const std::string& at) const override { return as + "[uint(" + at + ")]"; }

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "tang/device/memory_compiler.hpp"
 #include "tang/emit/c.hpp"
 #include "tang/fuzz/simulated.hpp"
 
@@ -14,27 +15,50 @@ target::Target row_of(const Case& c) {
   return t;
 }
 
-void derive(Job& j, const target::Target& t) {
-  j.options.schedule = j.c->schedule;
-  j.options.optimize = j.c->optimize && !j.c->late;
-  j.options.guards = true;
-  j.options.target = t;
+namespace {
+run::Options options_of(const Case& c, const target::Target& t) {
+  run::Options o;
+  o.schedule = c.schedule;
+  o.optimize = c.optimize && !c.late;
+  o.guards = true;
+  o.target = t;
+  return o;
+}
+
+// Nothing: a fault was added, or the drawn schedule asks for what cannot be. A graph may not be refused.
+std::optional<run::Derivation> derived(const Case& c, const run::Options& o, std::vector<Fault>& faults) {
   try {
-    j.derivation = run::derive(given_graph(*j.c), j.options);
-  } catch (const Error& e) { // a drawn schedule may ask for what cannot be; a graph may not be refused
-    if (!e.headline().compare(0, 13, "the schedule "))
-      j.refused = true;
-    else
-      j.faults.push_back({"error", e.what()});
-  } catch (const std::exception& e) { j.faults.push_back({"bug", e.what()}); }
+    return run::derive(given_graph(c), o);
+  } catch (const Error& e) {
+    if (e.headline().compare(0, 13, "the schedule ")) faults.push_back({"error", e.what()});
+  } catch (const std::exception& e) { faults.push_back({"bug", e.what()}); }
+  return {};
+}
+} // namespace
+
+void derive(Job& j, const target::Target& t) {
+  j.options = options_of(*j.c, t);
+  j.derivation = derived(*j.c, j.options, j.faults);
+  j.refused = !j.derivation && j.faults.empty();
+}
+
+void derive_twin(Job& j) {
+  const size_t kind = j.c->choices.size() % 10;
+  if (!j.derivation || !j.faults.empty() || kind > size_t(Variant::batched)) return;
+  auto other = varied(*j.c, Variant(kind));
+  if (!other) return;
+  Twin t{Variant(kind), std::move(*other), {}, {}};
+  t.options = options_of(t.c, row_of(t.c));
+  t.derivation = derived(t.c, t.options, j.faults);
+  if (t.derivation) j.twin = std::move(t);
 }
 
 namespace {
 // A device whose kernels are compiled already.
 class Compiled : public device::Device {
 public:
-  Compiled(std::shared_ptr<device::Compiler> compiler, std::shared_ptr<device::Library> library, int workers)
-      : cpu_(compiler, std::make_shared<device::Cpu>(workers)), library_(std::move(library)) {}
+  Compiled(std::shared_ptr<device::Library> library, int workers)
+      : cpu_(nullptr, std::make_shared<device::Cpu>(workers)), library_(std::move(library)) {}
 
   std::shared_ptr<device::Region> allocate(size_t bytes, bool guards) override {
     return cpu_.allocate(bytes, guards);
@@ -53,9 +77,8 @@ private:
   std::shared_ptr<device::Library> library_;
 };
 
-run::Backend compiled(const std::shared_ptr<device::Compiler>& compiler,
-                      std::shared_ptr<device::Library> library, int workers) {
-  return {std::make_shared<Compiled>(compiler, std::move(library), workers),
+run::Backend compiled(std::shared_ptr<device::Library> library, int workers) {
+  return {std::make_shared<Compiled>(std::move(library), workers),
           [](const run::Derivation& d, const run::Options&) {
             device::Unit u;
             for (auto& l : d.kernels.kernels)
@@ -75,28 +98,60 @@ bool identical(const Outputs& a, const Outputs& b) {
   return true;
 }
 
-void run_compiled(Job& j, const std::shared_ptr<device::Compiler>& compiler,
-                  const std::shared_ptr<device::Library>& library) {
+void run_twin(Job& j, run::Program& first, const std::shared_ptr<device::Library>& library) {
+  const Twin& t = *j.twin;
+  run::Program p(*t.derivation, compiled(library, 1), t.options);
+  const Outputs got = execute(p, t.c, t.c.graph, j.faults);
+  std::vector<Outputs> parts;
+  for (int64_t b = 0; t.kind == Variant::batched && b < batch_of_many; ++b) {
+    Case one = *j.c;
+    one.inputs = part_of_batch(one, b);
+    parts.push_back(execute(first, one, j.want.graph, j.faults));
+  }
+  for (auto& f : disagreement(t.kind, j.want, t.c, *t.derivation, got, parts, j.count)) j.faults.push_back(f);
+}
+
+void run_compiled(Job& j, const std::shared_ptr<device::Library>& library) {
   try {
-    run::Program p(*j.derivation, compiled(compiler, library, 1), j.options);
+    run::Program p(*j.derivation, compiled(library, 1), j.options);
     const Outputs got = execute(p, *j.c, j.want.graph, j.faults);
     for (auto& f : judge(*j.c, j.want, *j.derivation, got, j.count)) j.faults.push_back(f);
-    if (j.c->choices.size() % 4 || !j.faults.empty()) return;
-    run::Program q(*j.derivation, compiled(compiler, library, 2), j.options);
+    if (!j.faults.empty()) return;
+    if (j.twin) run_twin(j, p, library);
+    if (j.c->choices.size() % 4) return;
+    run::Program q(*j.derivation, compiled(library, 2), j.options);
     if (!identical(got, execute(q, *j.c, j.want.graph, j.faults)))
       j.faults.push_back({"threads", "two threads give other bits than one"});
   } catch (const std::exception& e) { j.faults.push_back({"bug", e.what()}); }
 }
 } // namespace
 
-void run_on_c(std::vector<Job>& jobs, device::CompilerOptions options,
-              const std::function<void(size_t)>& now) {
+namespace {
+using Compile = std::function<std::shared_ptr<device::Library>(const std::string&)>;
+
+Compile compile_by(const Toolchain& tools) {
+  if (tools.in_memory) {
+    const auto found = device::MemoryCompiler::find();
+    if (!found) throw Error({}, "no C compiler in this process", {{found.why(), {}}}, "leave --compiler out");
+    return [compiler = *found](const std::string& unit) { return compiler->compile(unit); };
+  }
+  device::CompilerOptions options = tools.system;
   options.flags.push_back("-O1");
-  auto compiler = std::make_shared<device::Compiler>(options);
+  const auto compiler = std::make_shared<device::Compiler>(options);
+  return [compiler](const std::string& unit) { return compiler->compile(unit); };
+}
+} // namespace
+
+void run_on_c(std::vector<Job>& jobs, const Toolchain& tools, const std::function<void(size_t)>& now) {
+  const Compile compile = compile_by(tools);
+  auto printed = [&](const Job& j) { return tools.in_memory ? 1 : j.c->lanes; };
   std::map<int, std::map<std::string, const kernel::Kernel*>> kernels; // of each width, by name
-  for (auto& j : jobs)
-    if (j.derivation)
-      for (auto& l : j.derivation->kernels.kernels) kernels[j.c->lanes][l.kernel.name] = &l.kernel;
+  for (auto& j : jobs) {
+    if (!j.derivation) continue;
+    for (auto& l : j.derivation->kernels.kernels) kernels[printed(j)][l.kernel.name] = &l.kernel;
+    if (j.twin)
+      for (auto& l : j.twin->derivation->kernels.kernels) kernels[printed(j)][l.kernel.name] = &l.kernel;
+  }
   auto unit = [](int lanes, const std::map<std::string, const kernel::Kernel*>& all) {
     std::vector<const kernel::Kernel*> list;
     for (auto& [name, k] : all) list.push_back(k);
@@ -107,25 +162,27 @@ void run_on_c(std::vector<Job>& jobs, device::CompilerOptions options,
   std::map<int, std::shared_ptr<device::Library>> libraries;
   for (auto& [lanes, all] : kernels) {
     try {
-      libraries[lanes] = compiler->compile(unit(lanes, all));
+      libraries[lanes] = compile(unit(lanes, all));
     } catch (const Error&) {} // found again below, by the one that causes it
   }
   for (size_t k = 0; k < jobs.size(); ++k) {
     Job& j = jobs[k];
     if (!j.derivation) continue;
     now(k);
-    std::shared_ptr<device::Library> library = libraries[j.c->lanes];
+    std::shared_ptr<device::Library> library = libraries[printed(j)];
     if (!library) {
       std::map<std::string, const kernel::Kernel*> own;
       for (auto& l : j.derivation->kernels.kernels) own[l.kernel.name] = &l.kernel;
+      if (j.twin)
+        for (auto& l : j.twin->derivation->kernels.kernels) own[l.kernel.name] = &l.kernel;
       try {
-        library = compiler->compile(unit(j.c->lanes, own));
+        library = compile(unit(printed(j), own));
       } catch (const Error& e) {
         j.faults.push_back({"compiler", e.what()});
         continue;
       }
     }
-    run_compiled(j, compiler, library);
+    run_compiled(j, library);
   }
 }
 

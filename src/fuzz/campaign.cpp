@@ -35,6 +35,7 @@ void count_kinds(const Case& c, std::map<std::string, int64_t>& kinds) {
 
 void add(const Summary& part, Summary& sum) {
   sum.values += part.values, sum.open += part.open;
+  for (auto& [name, n] : part.cases) sum.cases[name] += n;
   for (auto& [name, n] : part.refused) sum.refused[name] += n;
   for (auto& [name, n] : part.fired) sum.fired[name] += n;
   for (auto& [name, n] : part.kinds) sum.kinds[name] += n;
@@ -71,17 +72,20 @@ void run_batch(const Settings& s, const std::string& target, uint64_t first, int
         if (s.laws) j.faults = laws(*j.c, j.want, fired, count);
       }
     } catch (const std::exception& e) {
+      cases[size_t(k)].choices = choices.taken();
       j.faults.push_back({"oracle", e.what()});
       continue;
     }
     derive(j, opened ? opened->target : simulator ? simulated_row(*j.c) : row_of(*j.c));
     if (!j.derivation) continue;
+    if (target == "c" && s.laws) derive_twin(j);
+    if (j.twin) ++kinds[std::string("also run: ") + word(j.twin->kind)];
     if (opened) run_on(j, opened->backend);
     if (simulator) run_simulated(j);
   }
   for (auto& j : jobs)
     if (!j.c) j.derivation.reset(); // left out
-  if (target == "c") run_on_c(jobs, s.opening.compiler, [&](size_t k) { out.at(first + k); });
+  if (target == "c") run_on_c(jobs, {s.in_memory, s.opening.compiler}, [&](size_t k) { out.at(first + k); });
   for (int k = 0; k < n; ++k) {
     Job& j = jobs[size_t(k)];
     refused += j.refused;
@@ -102,6 +106,14 @@ Reach reach_on(const std::string& target, const Settings& s) {
   return r;
 }
 
+Trial try_choices(const Sequence& q, const std::string& target, const Settings& s) {
+  Choices c(q);
+  try {
+    const Case k = generate(c, reach_on(target, s));
+    return {try_case(k, target, s), k.choices};
+  } catch (const std::exception& e) { return {{{"oracle", e.what()}}, c.taken()}; }
+}
+
 std::vector<Fault> try_case(const Case& c, const std::string& target, const Settings& s) {
   std::vector<Job> jobs(1);
   jobs[0].c = &c;
@@ -113,7 +125,8 @@ std::vector<Fault> try_case(const Case& c, const std::string& target, const Sett
   } catch (const std::exception& e) { return {{"oracle", e.what()}}; }
   if (target == "c") {
     derive(jobs[0], row_of(c));
-    run_on_c(jobs, s.opening.compiler, [](size_t) {});
+    if (s.laws) derive_twin(jobs[0]);
+    run_on_c(jobs, {s.in_memory, s.opening.compiler}, [](size_t) {});
   } else if (target == "simulator") {
     derive(jobs[0], simulated_row(c));
     if (jobs[0].derivation) run_simulated(jobs[0]);
@@ -126,10 +139,10 @@ std::vector<Fault> try_case(const Case& c, const std::string& target, const Sett
   return jobs[0].faults;
 }
 
-Summary fuzz(const Settings& s, const std::function<void(const Finding&)>& report) {
+Summary fuzz(const Settings& s, const Report& report) {
   Summary sum;
   const double start = now_seconds();
-  uint64_t seed = s.seed * 1000000;
+  const uint64_t seed = s.seed * 1000000 + s.skip;
   for (bool more = true; more;) {
     more = false;
     for (auto& target : s.targets) {
@@ -142,8 +155,8 @@ Summary fuzz(const Settings& s, const std::function<void(const Finding&)>& repor
       for (bool ended = true; ended && int(without.size()) < n;) {
         ended = false;
         Summary part;
-        auto now =
-            in_process([&](Sender& out) { run_batch(s, target, first, n, without, out); }, part, target);
+        auto now = in_process([&](Sender& out) { run_batch(s, target, first, n, without, out); }, part,
+                              target, s.limit);
         for (auto& f : now)
           if (f.kind == "crash" || f.kind == "hang") {
             ended = true;
@@ -168,9 +181,49 @@ Summary fuzz(const Settings& s, const std::function<void(const Finding&)>& repor
   return sum;
 }
 
+Summary fuzz_side_by_side(const Settings& s, int jobs, const Report& report) {
+  Summary sum;
+  const double begin = now_seconds();
+  for (auto& target : s.targets) {
+    std::vector<Process> all;
+    for (int j = 0; j < jobs; ++j) {
+      Settings own = s;
+      own.targets = {target};
+      const int64_t share = s.cases ? s.cases / jobs + (j < s.cases % jobs) : 0;
+      own.cases = share;
+      own.skip = s.skip + uint64_t(s.cases ? j * (s.cases / jobs) + std::min<int64_t>(j, s.cases % jobs)
+                                           : j * (int64_t(1000000) / jobs));
+      if (s.cases && !share) continue;
+      all.push_back(start(
+          [&](Sender& out) {
+            const Summary part = fuzz(own, [&](const Finding& f) {
+              out.fault(f.seed, {f.kind, f.what}, f.choices);
+            });
+            out.number("values", part.values), out.number("open", part.open);
+            for (auto& [name, n] : part.cases) out.number("cases " + name, n);
+            for (auto& [name, n] : part.refused) out.number("refused " + name, n);
+            for (auto& [name, n] : part.fired) out.number("rule " + name, n);
+            for (auto& [name, n] : part.kinds) out.number("kind " + name, n);
+          },
+          0));
+    }
+    for (auto& p : all)
+      for (auto& f : finish(p, sum, target)) {
+        sum.findings.push_back(f);
+        if (report) report(f);
+      }
+  }
+  sum.seconds = now_seconds() - begin;
+  return sum;
+}
+
 std::string text(const Summary& s) {
   std::string out;
-  for (auto& [name, n] : s.fired) out += "rule " + name + " fired " + std::to_string(n) + "\n";
+  if (s.cases.count("c"))
+    for (auto& name : rule_names()) {
+      const auto it = s.fired.find(name);
+      out += "rule " + name + " fired " + std::to_string(it == s.fired.end() ? 0 : it->second) + "\n";
+    }
   for (auto& [name, n] : s.kinds) out += name + ": " + std::to_string(n) + "\n";
   int64_t all = 0;
   std::string each;

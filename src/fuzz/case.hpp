@@ -17,7 +17,8 @@ struct Case {
   int64_t fast_memory = 0; // bytes of the target's workgroup memory; 0: as it is
   int rule = 0;            // which rule is also applied alone
   schedule::Schedule schedule;
-  eval::Inputs inputs; // rounded to their formats
+  uint64_t input_seed = 1;
+  eval::Inputs inputs; // of that seed, rounded to their formats
   Sequence choices;
 };
 

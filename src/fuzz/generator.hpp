@@ -33,6 +33,9 @@ struct Scope {
   bool absent = true;
 };
 
+// The sum of what stands beside the largest: absorbing, with acts 0 and 1.
+ir::MonoidSpec largest_and_sum();
+
 class Generator {
 public:
   Generator(Choices& c, const Reach& reach) : c_(c), reach_(reach) {}
@@ -49,7 +52,15 @@ private:
   void map(Graph& g, Comp& c, Scope& s, Type type);
   void fold(Graph& g, Comp& c, Scope& s);
   void pattern(Graph& g); // patterns.cpp: what rules are for, with the variations that may stop them
-  void recur(Graph& g);   // recurrences.cpp
+  void rare(Graph& g);    // templates.cpp: one of these
+  void guarded_twice(Graph& g);
+  void reshaped(Graph& g);
+  void computed_again(Graph& g);
+  void absorbed(Graph& g);
+  void short_inside(Graph& g);
+  void copied(Graph& g);
+  void columns_of_softmax(Graph& g);
+  void recur(Graph& g); // recurrences.cpp
   void outputs(Graph& g);
   Port add(Graph& g, Comp c, const std::vector<Range>& ranges);
   Port tensor(Graph& g, Type type, const std::vector<Extent>& shape); // of this shape: there, or a new map
@@ -84,6 +95,7 @@ private:
   std::vector<Extent> palette_;
   std::vector<std::pair<const Graph*, std::map<Port, Range>>> known_; // one a graph: recurrences nest
   std::map<Port, Range>& ranges(const Graph& g);
+  std::vector<Port> kept_; // outputs besides those that are drawn
   int names_ = 0, depth_ = 0;
 };
 

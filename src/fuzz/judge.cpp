@@ -1,5 +1,6 @@
 #include "tang/fuzz/judge.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "tang/base/number.hpp"
@@ -108,6 +109,25 @@ Outputs execute(run::Program& p, const Case& c, const ir::Graph& written, std::v
   return out;
 }
 
+namespace {
+const std::vector<rewrite::Rule>& all_rules() {
+  static const std::vector<rewrite::Rule> all = [] {
+    std::vector<rewrite::Rule> out = rewrite::normal_rules();
+    for (auto& x : rewrite::directed_rules()) out.push_back(x);
+    std::stable_partition(out.begin(), out.end(), // last: it fires on every fold
+                          [](const rewrite::Rule& r) { return r.name != "split_fold"; });
+    return out;
+  }();
+  return all;
+}
+} // namespace
+
+std::vector<std::string> rule_names() {
+  std::vector<std::string> out;
+  for (auto& r : all_rules()) out.push_back(r.name);
+  return out;
+}
+
 std::vector<Fault> laws(const Case& c, const Reference& r, std::map<std::string, int64_t>& fired,
                         Judged& count) {
   std::vector<Fault> out;
@@ -115,8 +135,7 @@ std::vector<Fault> laws(const Case& c, const Reference& r, std::map<std::string,
   const ir::Graph back = text::parse(text, "case.tang");
   if (ir::hash(back) != ir::hash(c.graph) || text::print(back) != text)
     out.push_back({"text", "the graph read back from its text is another"});
-  std::vector<rewrite::Rule> rules = rewrite::normal_rules();
-  for (auto& x : rewrite::directed_rules()) rules.push_back(x);
+  const std::vector<rewrite::Rule>& rules = all_rules();
   std::map<std::string, Array> own, bounds; // of the graph as written, and of the other
   if (!c.integer) own = error_bounds(r.graph, c.inputs, twice());
   auto same = [&](const ir::Graph& g, const std::string& who) {
@@ -150,17 +169,24 @@ std::vector<Fault> laws(const Case& c, const Reference& r, std::map<std::string,
       }
     }
   };
-  const rewrite::Rule& rule = rules[size_t(c.rule) % rules.size()];
+  std::string who = "closed";
   try {
-    if (auto alone = rule.apply(rewrite::closed(r.graph))) {
+    const ir::Graph before = rewrite::closed(r.graph);
+    for (size_t k = 0; k < rules.size(); ++k) { // the first that fires, from the one that was drawn
+      const rewrite::Rule& rule = rules[(size_t(c.rule) + k) % rules.size()];
+      who = rule.name;
+      auto alone = rule.apply(before);
+      if (!alone) continue;
       ++fired[rule.name];
       ir::validate(alone->graph);
       same(ir::canonical(alone->graph).graph, rule.name);
+      break;
     }
+    who = "all rules";
     const rewrite::Optimized o = rewrite::optimize(c.graph);
     for (auto& s : o.trace.steps) ++fired[s.rule];
     if (!o.trace.steps.empty()) same(ir::bind(o.graph, c.bindings).graph, "all rules");
-  } catch (const std::exception& e) { out.push_back({"rule", rule.name + ": " + e.what()}); }
+  } catch (const std::exception& e) { out.push_back({"rule", who + ": " + e.what()}); }
   return out;
 }
 

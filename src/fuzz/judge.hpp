@@ -28,6 +28,7 @@ std::vector<Fault> judge(const Case& c, const Reference& r, const run::Derivatio
                          Judged& count);
 // Runs the program on the case's inputs, with poisoned memory and guard bands.
 Outputs execute(run::Program& p, const Case& c, const ir::Graph& written, std::vector<Fault>& faults);
+std::vector<std::string> rule_names(); // every rewrite rule
 // What needs no device: text round trip, each rule against the oracle, rules before or after binding.
 std::vector<Fault> laws(const Case& c, const Reference& r, std::map<std::string, int64_t>& fired,
                         Judged& count);

@@ -56,7 +56,11 @@ void take(const std::string& line, Summary& sum, const std::string& target, uint
     in >> n;
     in.ignore();
     std::getline(in, what);
-    if (what == "values")
+    if (!what.compare(0, 6, "cases "))
+      sum.cases[what.substr(6)] += n;
+    else if (!what.compare(0, 8, "refused "))
+      sum.refused[what.substr(8)] += n;
+    else if (what == "values")
       sum.values += n;
     else if (what == "open")
       sum.open += n;
@@ -83,8 +87,7 @@ void take(const std::string& line, Summary& sum, const std::string& target, uint
 }
 } // namespace
 
-std::vector<Finding> in_process(const std::function<void(Sender&)>& work, Summary& sum,
-                                const std::string& target, int limit) {
+Process start(const std::function<void(Sender&)>& work, int limit) {
   int ends[2];
   if (pipe(ends))
     throw Error({}, "no pipe to a process of its own", {{std::strerror(errno), {}}}, "close some files");
@@ -104,30 +107,39 @@ std::vector<Finding> in_process(const std::function<void(Sender&)>& work, Summar
     _exit(0);
   }
   close(ends[1]);
+  return {child, ends[0], limit};
+}
+
+std::vector<Finding> finish(const Process& p, Summary& sum, const std::string& target) {
   std::vector<Finding> found;
   std::string held;
   uint64_t last = 0;
   bool done = false;
   char block[4096];
-  for (ssize_t n; (n = read(ends[0], block, sizeof block)) > 0;) {
+  for (ssize_t n; (n = read(p.pipe, block, sizeof block)) > 0;) {
     held.append(block, size_t(n));
     for (size_t at; (at = held.find('\n')) != std::string::npos; held.erase(0, at + 1))
       take(held.substr(0, at), sum, target, last, done, found);
   }
-  close(ends[0]);
+  close(p.pipe);
   int status = 0;
-  waitpid(child, &status, 0);
+  waitpid(p.id, &status, 0);
   if (!done && WIFSIGNALED(status)) {
     const bool slow = WTERMSIG(status) == SIGALRM;
     found.push_back({last,
                      target,
                      slow ? "hang" : "crash",
-                     slow ? "no end within " + std::to_string(limit) + " s"
+                     slow ? "no end within " + std::to_string(p.limit) + " s"
                           : std::string("ended by signal ") + strsignal(WTERMSIG(status)),
                      {},
                      ""});
   }
   return found;
+}
+
+std::vector<Finding> in_process(const std::function<void(Sender&)>& work, Summary& sum,
+                                const std::string& target, int limit) {
+  return finish(start(work, limit), sum, target);
 }
 
 } // namespace tang::fuzz

@@ -18,7 +18,14 @@ private:
   int pipe_;
 };
 
-// Runs `work` in a child process of at most `limit` seconds; numbers go into `sum`.
+struct Process {
+  int id = 0, pipe = 0, limit = 0;
+};
+
+// A child process that works for at most `limit` seconds (0: as long as it takes); what it sent when it ends.
+Process start(const std::function<void(Sender&)>& work, int limit);
+std::vector<Finding> finish(const Process& p, Summary& sum, const std::string& target);
+// Both: runs `work` in a child process; numbers go into `sum`.
 std::vector<Finding> in_process(const std::function<void(Sender&)>& work, Summary& sum,
                                 const std::string& target, int limit = 120);
 

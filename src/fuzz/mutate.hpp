@@ -2,6 +2,8 @@
 // and Sayward 1978.) Kernel IR is data, so a mutant is a copy with one field changed.
 #pragma once
 #include "tang/eval/oracle.hpp"
+#include "tang/kernel/roles.hpp"
+#include "tang/kernel/simulate.hpp"
 #include "tang/run/program.hpp"
 
 namespace tang::fuzz {
@@ -35,6 +37,25 @@ struct Mutation {
 // the largest value that passes, as verify() has it.
 std::map<std::string, Mutation> mutate(const std::vector<Subject>& subjects, int64_t sites,
                                        double budget = 1e-4);
+
+// The same of role programs, in their own simulator under many orders of events.
+struct RoleOperator {
+  const char* name;
+  std::function<bool(kernel::role::Program&, int64_t)> change;
+};
+
+const std::vector<RoleOperator>& role_operators();
+
+struct RoleSubject {
+  std::string name;
+  kernel::role::Program program;
+  std::vector<kernel::Buffer> before, want; // globals
+};
+
+// The kernels of a program that are divided into roles; none where its target has no such kernels.
+std::vector<RoleSubject> role_subjects(const Subject& s);
+std::map<std::string, Mutation> mutate(const std::vector<RoleSubject>& subjects, int64_t sites);
+
 std::string text(const std::map<std::string, Mutation>& m);
 // Of the mutants that are not equivalent, how many are found.
 double killed(const std::map<std::string, Mutation>& m);

@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "tang/fuzz/generator.hpp"
+#include "tang/fuzz/writer.hpp"
 #include "tang/grad/gradient.hpp"
 
 namespace tang::fuzz {
@@ -26,7 +27,9 @@ struct MonoidKind {
   bool base_narrow = false; // the first component may have fewer axes
 };
 
-MonoidSpec largest_and_sum() { // the sum of what stands beside the largest: absorbing, with acts 0 and 1
+} // namespace
+
+MonoidSpec largest_and_sum() {
   return {"sum_at_max",
           {expr::real(-inf), expr::real(0)},
           [](Pool& p, const Es& a, const Es& b) {
@@ -37,6 +40,18 @@ MonoidSpec largest_and_sum() { // the sum of what stands beside the largest: abs
           true};
 }
 
+Monoid monoid_in(Graph& g, const MonoidSpec& m) {
+  Monoid out{m.name, m.identity, {}, m.commutative};
+  Es left, right;
+  for (size_t k = 0; k < m.identity.size(); ++k) {
+    left.push_back({&g.pool, g.pool.leaf(Op::var, m.identity[k].type, int64_t(2 * k))});
+    right.push_back({&g.pool, g.pool.leaf(Op::var, m.identity[k].type, int64_t(2 * k + 1))});
+  }
+  for (auto& e : m.combine(g.pool, left, right)) out.combine.push_back(e.id);
+  return out;
+}
+
+namespace {
 const std::vector<MonoidKind>& monoid_kinds() {
   static const std::vector<MonoidKind> kinds = {
       {sum_of_reals(), MonoidKind::sums},
@@ -198,24 +213,23 @@ void Generator::map(Graph& g, Comp& c, Scope& s, Type type) {
 }
 
 void Generator::fold(Graph& g, Comp& c, Scope& s) {
-  int64_t terms = 1;
+  // The oracle evaluates every term, those of a step once a step.
+  const int64_t most_terms = depth_ ? 5000 : 50000;
+  int64_t terms = 1, points = 1;
+  for (auto& e : c.points) points *= std::max<int64_t>(1, size_of(e));
   for (uint32_t k = 1 + c_.below(5) / 4; k > 0; --k) {
-    c.folds.push_back(extent());
-    terms *= std::max<int64_t>(1, size_of(c.folds.back()));
+    const Extent e = extent();
+    const int64_t n = std::max<int64_t>(1, size_of(e));
+    if (!c.folds.empty() && points * terms * n > most_terms) break;
+    c.folds.push_back(e);
+    terms *= n;
   }
   for (size_t k = 0; k < c.folds.size(); ++k) s.axes.push_back(int(c.points.size() + k));
   const auto& kinds = monoid_kinds();
   const MonoidKind* kind = &kinds[c_.below(2) ? c_.below(uint32_t(kinds.size())) : c_.below(2)];
   if (integer_ && !kind->integer) kind = &kinds[0];
   const MonoidSpec& m = kind->spec;
-  Monoid& mono = c.monoid.emplace();
-  mono = {m.name, m.identity, {}, m.commutative};
-  Es left, right;
-  for (size_t k = 0; k < m.identity.size(); ++k) {
-    left.push_back({&g.pool, g.pool.leaf(Op::var, m.identity[k].type, int64_t(2 * k))});
-    right.push_back({&g.pool, g.pool.leaf(Op::var, m.identity[k].type, int64_t(2 * k + 1))});
-  }
-  for (auto& e : m.combine(g.pool, left, right)) mono.combine.push_back(e.id);
+  const Monoid& mono = c.monoid.emplace(monoid_in(g, m));
   // Sums under a running maximum may have an axis more than it: what decides presence stays on the common
   // axes.
   const bool narrow = kind->base_narrow && c.points.size() > 1 && c_.below(2);
@@ -288,7 +302,7 @@ Port Generator::tensor(Graph& g, Type type, const std::vector<Extent>& shape) {
 
 void Generator::node(Graph& g) {
   if (depth_ == 0 && c_.chance(9)) return recur(g);
-  if (c_.chance(4)) return pattern(g);
+  if (c_.chance(4)) return c_.below(2) ? rare(g) : pattern(g);
   Comp c;
   c.points = extents(3);
   Scope s{g, c, counted(c.points.size())};
@@ -320,6 +334,12 @@ void Generator::outputs(Graph& g) {
         if (!taken) g.outputs.back().name = g[id].name;
       }
   }
+  for (auto& p : kept_) {
+    bool there = false;
+    for (auto& o : g.outputs) there |= o.port == p;
+    if (!there)
+      g.outputs.push_back({p, "kept" + std::to_string(g.outputs.size()), default_format(g.type(p))});
+  }
 }
 
 void Generator::schedule(Case& out) {
@@ -328,7 +348,7 @@ void Generator::schedule(Case& out) {
   static const std::vector<int> lanes{16, 8, 4};
   out.lanes = c_.of(lanes);
   if (c_.chance(6)) out.fast_memory = int64_t(1) << (9 + c_.below(6));
-  out.rule = int(c_.below(32));
+  out.rule = int(c_.below(36));
   schedule::Schedule& s = out.schedule;
   if (c_.chance(6)) s = schedule::as_written();
   if (c_.chance(6)) s.short_contraction = c_.below(6);
@@ -355,6 +375,22 @@ void Generator::schedule(Case& out) {
   }
 }
 
+namespace {
+// That the oracle evaluates, of a bound graph.
+double terms(const Graph& g) {
+  double out = 0;
+  for (auto& n : g.nodes) {
+    if (auto* r = n.recur()) out += double(r->steps.value()) * terms(*r->step);
+    if (auto* c = n.comp()) {
+      double own = 1;
+      for (auto& e : c->extents()) own *= double(e.value());
+      out += own;
+    }
+  }
+  return out;
+}
+} // namespace
+
 // Of an output, with respect to inputs: more outputs.
 void Generator::gradient(Graph& g) {
   std::vector<Port> of, wrt;
@@ -371,7 +407,8 @@ void Generator::gradient(Graph& g) {
   if (!d) return;
   for (size_t k = 0; k < wrt.size(); ++k)
     d->graph.outputs.push_back({d->of[k], "d" + g[wrt[k].node].name, Format::f32});
-  g = canonical(d->graph).graph;
+  Graph both = canonical(d->graph).graph;
+  if (terms(both) <= 4e5) g = std::move(both); // an adjoint may fold over every axis of what it pulls back
 }
 
 Case Generator::make() {
@@ -389,7 +426,8 @@ Case Generator::make() {
   out.bindings = bindings_;
   out.graph = canonical(g).graph;
   if (differentiated) gradient(out.graph);
-  out.inputs = inputs_for(ir::bind(out.graph, bindings_).graph, integer_, 1 + c_.below(1000));
+  out.input_seed = 1 + c_.below(1000);
+  out.inputs = inputs_for(ir::bind(out.graph, bindings_).graph, integer_, out.input_seed);
   out.choices = c_.taken();
   return out;
 }

@@ -4,60 +4,13 @@
 #include <limits>
 
 #include "tang/fuzz/generator.hpp"
+#include "tang/fuzz/writer.hpp"
 
 namespace tang::fuzz {
 
 using namespace ir;
 
 namespace {
-// One comprehension whose body reads by plain axes: point axes first, then folds.
-struct Writer {
-  Graph& g;
-  Comp c;
-
-  Writer(Graph& g_, std::vector<Extent> points, std::vector<Extent> folds = {}) : g(g_) {
-    c.points = std::move(points);
-    c.folds = std::move(folds);
-    Out o;
-    for (size_t a = 0; a < c.points.size(); ++a) o.axes.push_back(int(a));
-    c.outs = {o};
-  }
-
-  E through(Port p, const std::vector<Form>& view) {
-    c.args.push_back({p, view});
-    return {&g.pool, g.pool.leaf(Op::arg, g.type(p), int64_t(c.args.size()) - 1)};
-  }
-
-  E at(Port p, const std::vector<int>& axes) {
-    std::vector<Form> view;
-    for (int a : axes) view.push_back(axis(a));
-    return through(p, view);
-  }
-
-  E within(const Domain& d, E e, double pad) { // a read guard
-    c.guards.push_back(d);
-    const E ok{&g.pool, g.pool.leaf(Op::holds, Type::boolean, int64_t(c.guards.size()) - 1)};
-    return expr::or_else(expr::only(ok, e), expr::lit(g.pool, pad));
-  }
-
-  E masked(const Domain& d, E e) {
-    c.guards.push_back(d);
-    return expr::only({&g.pool, g.pool.leaf(Op::holds, Type::boolean, int64_t(c.guards.size()) - 1)}, e);
-  }
-
-  Comp of(E body) {
-    c.lift = {body.id};
-    return std::move(c);
-  }
-
-  Comp folded(const MonoidSpec& m, E body) {
-    const Type t = m.identity[0].type;
-    const E x{&g.pool, g.pool.leaf(Op::var, t, 0)}, y{&g.pool, g.pool.leaf(Op::var, t, 1)};
-    c.monoid = Monoid{m.name, m.identity, {m.combine(g.pool, {x}, {y})[0].id}, true};
-    return of(body);
-  }
-};
-
 constexpr double inf = std::numeric_limits<double>::infinity();
 } // namespace
 

@@ -1,30 +1,25 @@
 #include "tang/fuzz/shrink.hpp"
 
-#include <chrono>
-#include <fstream>
-
 #include "tang/fuzz/message.hpp"
-#include "tang/text/schedule.hpp"
 
 namespace tang::fuzz {
 
 namespace {
-struct Trial {
+struct Shown {
   Fault fault;
-  Sequence taken; // normal form of the choices: what generating really drew
+  Sequence taken;
 };
 
-std::optional<Trial> tried(const Sequence& q, const Finding& f, const Settings& s) {
+std::optional<Shown> tried(const Sequence& q, const Finding& f, const Settings& s) {
   Summary unused;
   const auto found = in_process(
       [&](Sender& out) {
-        Choices c(q);
-        const Case k = generate(c, reach_on(f.target, s));
-        for (auto& x : try_case(k, f.target, s)) out.fault(0, x, k.choices);
+        const Trial t = try_choices(q, f.target, s);
+        for (auto& x : t.faults) out.fault(0, x, t.taken);
       },
       unused, f.target, 20);
   for (auto& x : found)
-    if (x.kind == f.kind) return Trial{{x.kind, x.what}, x.choices.empty() ? q : x.choices};
+    if (x.kind == f.kind) return Shown{{x.kind, x.what}, x.choices.empty() ? q : x.choices};
   return {};
 }
 } // namespace
@@ -32,7 +27,10 @@ std::optional<Trial> tried(const Sequence& q, const Finding& f, const Settings& 
 Finding shrink(Finding f, const Settings& s, int tries) {
   if (f.choices.empty()) { // it ended the process: its choices are those of the seed
     Choices c(f.seed);
-    f.choices = generate(c, reach_on(f.target, s)).choices;
+    try {
+      generate(c, reach_on(f.target, s));
+    } catch (const std::exception&) {} // what it had drawn by then
+    f.choices = c.taken();
   }
   auto better = [&](Sequence q) {
     while (!q.empty() && q.back() == 0) q.pop_back();
@@ -70,27 +68,6 @@ Finding shrink(Finding f, const Settings& s, int tries) {
     }
   }
   return f;
-}
-
-std::string repro(const Case& c, const Finding& f) {
-  std::string out = "# found by fuzzing: " + f.kind + " on " + f.target + ", seed " + std::to_string(f.seed) +
-                    "\n# " + f.what + "\n";
-  out += "# repeat: tang fuzz --targets " + f.target + " --choices " + words(f.choices) + "\n";
-  out += std::string("# ") + (c.integer ? "integers" : "reals") + (c.optimize ? ", rules" : ", as written") +
-         (c.late ? ", bound after the rules" : "") + ", lanes " + std::to_string(c.lanes);
-  for (auto& [s, v] : c.bindings) out += ", " + s + " = " + std::to_string(v);
-  if (c.fast_memory) out += ", fast memory " + std::to_string(c.fast_memory);
-  out += "\n";
-  for (auto& [name, g] : c.schedule.groups) out += "# schedule " + name + ": " + text::fields(g) + "\n";
-  return out + text::print(c.graph);
-}
-
-std::string write_finding(const Finding& f, const Settings& s) {
-  Choices c(f.choices);
-  const Case k = generate(c, reach_on(f.target, s));
-  const std::string path = s.folder + "/" + f.target + "-" + std::to_string(f.seed) + "-" + f.kind + ".tang";
-  std::ofstream(path) << repro(k, f);
-  return path;
 }
 
 } // namespace tang::fuzz

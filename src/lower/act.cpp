@@ -33,4 +33,11 @@ Id settled_act(ir::Pool& p, Id act, const ir::Monoid& m) {
   return act;
 }
 
+bool dies_at_identity(ir::Pool& p, Id act, const ir::Monoid& m, const std::vector<int>& base) {
+  std::map<Id, Id> low;
+  for (int b : base) low[p.leaf(Op::var, m.identity[size_t(b)].type, 2 * b)] = p.literal(m.identity[size_t(b)]);
+  const Term t = p[expr::simplify(p, expr::substitute(p, act, low))];
+  return t.op == Op::literal && t.r == 0;
+}
+
 } // namespace tang::lower

@@ -9,4 +9,8 @@ namespace tang::lower {
 // once a term.
 ir::Id settled_act(ir::Pool& p, ir::Id act, const ir::Monoid& m);
 
+// Is the act 0 for an own base at its identity? A dead term stands as that identity: for most acts it then weighs
+// nothing, for some (the sum beside the largest) 1.
+bool dies_at_identity(ir::Pool& p, ir::Id act, const ir::Monoid& m, const std::vector<int>& base);
+
 } // namespace tang::lower

@@ -118,6 +118,13 @@ Ref Emitters::staged(const Site& s, const std::vector<int>& factors, int side_ax
     const int64_t whole = n.extent(side_axis).value();
     const bool ragged = s.core[size_t(side_axis)] >= 0 ? whole % (panels * width) != 0 : whole != panels * width;
     if (ragged) a.bounds.push_back({constant(whole - 1) - pl.at[size_t(side_axis)], {}});
+    bool computed = false;  // from a tile of this kernel: it follows what fills that
+    for (int x : factors)
+      for (ir::Id t : expr::subterms(f_.g.pool, s.c.factors[size_t(x)], expr::Op::arg))
+        computed |= f_.has_tile(n.args[size_t(f_.g.pool[t].whole)].from);
+    // A tile ends with its block, where the last panel may go on.
+    if (const int64_t e = f_.extent(n, s.core, side_axis); computed && e < panels * width)
+      a.bounds.push_back({constant(e - 1) - variable(panel, width) - variable(lane), {}});
     a.dst = {dst};
     a.fill = {a.bounds.empty() ? std::optional<expr::Value>() : expr::real(0)};
     a.body = std::move(body.out);
@@ -127,10 +134,6 @@ Ref Emitters::staged(const Site& s, const std::vector<int>& factors, int side_ax
     for (int x = 0; x < n.axis_count(); ++x) moves |= s.axis >= 0 && s.core[size_t(x)] == s.axis && axes.count(x);
     for (auto& b : a.bounds)
       for (auto& [v, c] : b.affine.terms) moves |= s.axis >= 0 && v == f_.block[size_t(s.axis)];
-    bool computed = false;  // from a tile of this kernel: it follows what fills that
-    for (int x : factors)
-      for (ir::Id t : expr::subterms(f_.g.pool, s.c.factors[size_t(x)], expr::Op::arg))
-        computed |= f_.has_tile(n.args[size_t(f_.g.pool[t].whole)].from);
     emit(computed ? s.body : moves ? s.operands : s.pre, std::move(a));
     known = staged_.emplace(key, dst.memory).first;
   }

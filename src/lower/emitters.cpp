@@ -389,6 +389,7 @@ void Emitters::absorb(const plan::Member& m, const MemberForm& form, const ir::D
     s.axes = at.axes;
     s.bounds = at.tails;
     if (!everywhere) s.partial = b.pieces(domain);
+    if (predicate && !dies_at_identity(g.pool, a, *n.monoid, bases)) b.out.when = b.value(when);
     s.dst = {local(weight[a], both, at)};
     s.fill = {expr::real(0)};
     s.body = std::move(b.out);

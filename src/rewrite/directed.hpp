@@ -9,6 +9,10 @@ namespace tang::rewrite {
 // map.
 Graph expose_support(const Graph& g);
 
+// An output of a value that another output stores in another format reads a copy of it; so does an output of
+// a state that is carried in another. Before planning.
+Graph own_formats(const Graph& g);
+
 // The graph with every read of a partial map under that map's domain; where an or_else catches the absence of
 // a read, with all supports exposed. Rules take a read that no condition guards for present.
 Graph closed(const Graph& g);

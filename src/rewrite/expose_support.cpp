@@ -3,6 +3,7 @@
 
 #include "tang/ir/surface.hpp"
 #include "tang/rewrite/directed.hpp"
+#include "tang/rewrite/exposed_reads.hpp"
 #include "tang/rewrite/import.hpp"
 #include "tang/rewrite/terms.hpp"
 
@@ -74,6 +75,12 @@ Comp existence(Pool& p, const Comp& n, const std::vector<ir::Extent>& shape) {
   reach.any.domain = intersection(reach.any.domain, in.domain(n.domain));
   reach.any.lift = {in.body(expr::present(p, n.lift[0]).when)};
   return reach.any;
+}
+
+// Where a map exists, as a term that has a value everywhere: what says so is never absent itself.
+Id total(Pool& p, Comp& live, Id when) {
+  if (live.domain != ir::everywhere()) when = expr::both(p, add_guard(p, live, live.domain), when);
+  return has_reads(p, when) ? p.make(Op::or_else, {when, p.literal(expr::truth(false))}) : when;
 }
 
 // The same recurrence with the supports of its step exposed. What it emits and may be absent has an emit
@@ -154,40 +161,7 @@ Result<Rewritten> apply_expose_support(const Graph& g, bool predicates) {
       for (auto& [port, exists] : beside) alive_map[{now, port}] = {now, exists};
       continue;
     }
-    bool changed = false;
-    const std::set<int> indices = index_reads(*n);
-    for (int a = 0, count = int(n->args.size()); a < count; ++a) {
-      const Arg read = n->args[size_t(a)];
-      if (indices.count(a)) continue;
-      const Comp* at = e.to[read.from.node].comp();
-      std::vector<Id> needs;
-      if (at && at->is_map() && at->outs[0].view.empty() && at->domain != ir::everywhere()) {
-        const Comp m = *at;
-        const auto picked = picked_axes(m, read);
-        Import in(p, m, *n, [&](int x) { return picked.at(x); });
-        const Domain d = ir::pruned(in.domain(m.domain), n->extents(), e.to.symbols);
-        if (d != ir::everywhere() && !ir::implies(n->domain, d)) needs.push_back(in.guard(d));
-      }
-      if (auto it = alive_map.find(read.from); it != alive_map.end())
-        needs.push_back(read_leaf(p, Type::boolean, add_read(*n, {it->second, read.view})));
-      if (needs.empty()) continue;
-      const Id leaf = read_leaf(p, e.to.type(read.from), a),
-               guarded = ordered(p, p.make(Op::only, {expr::conjunction(p, needs), leaf})); // as it is stored
-      // A use that already stands under this very guard stays as it is, and so does a term that does.
-      const Id mark = p.leaf(Op::var, p[leaf].type, 1 << 20);
-      for (Id& l : n->lift) {
-        const auto parts = expr::conjuncts(p, expr::present(p, l).when);
-        if (std::all_of(needs.begin(), needs.end(),
-                        [&](Id x) { return std::find(parts.begin(), parts.end(), x) != parts.end(); }))
-          continue;
-        const Id next = expr::substitute(
-            p, expr::substitute(p, expr::substitute(p, l, {{guarded, mark}}), {{leaf, guarded}}),
-            {{mark, guarded}});
-        changed |= next != l;
-        l = next;
-      }
-    }
-    if (changed) {
+    if (expose_reads(e.to, *n, alive_map)) {
       tighten(e.to, *n);
       what.push_back(g.label({id, 0}));
     }
@@ -201,7 +175,8 @@ Result<Rewritten> apply_expose_support(const Graph& g, bool predicates) {
       const expr::Present x = expr::present(p, n->lift[0]);
       if (x.when != expr::yes(p) || holes) {
         Comp live = *n;
-        live.lift = {x.when};
+        live.lift = {total(p, live, x.when)};
+        live.domain = ir::everywhere();
         if (!own.view.empty()) live = existence(p, *n, own.shape);
         beside = Node{live, node.name.empty() ? "exists" : node.name + " exists", node.where};
       }
@@ -238,7 +213,7 @@ Graph expose_support(const Graph& g) {
 }
 
 namespace {
-// Does an or_else catch the absence of a read?
+// Does an or_else catch the absence of a read, or a bound that of an index?
 bool catches_absence(const Graph& g) {
   const auto partial = [&](Port from) {
     const Comp* c = g[from.node].comp();
@@ -248,11 +223,14 @@ bool catches_absence(const Graph& g) {
             !expr::subterms(g.pool, c->lift[0], Op::only).empty());
   };
   for (NodeId id = 0; id < g.nodes.size(); ++id)
-    if (const Comp* c = g[id].comp())
+    if (const Comp* c = g[id].comp()) {
+      for (int a : index_reads(*c))
+        if (partial(c->args[size_t(a)].from)) return true;
       for (Id l : c->lift)
         for (Id x : expr::subterms(g.pool, l, Op::or_else))
           for (Id r : expr::subterms(g.pool, g.pool[x].args[0], Op::arg))
             if (partial(c->args[size_t(g.pool[r].whole)].from)) return true;
+    }
   return false;
 }
 } // namespace

@@ -159,7 +159,7 @@ Derivation derive(const ir::Graph& g, const Options& o) {
   }
   schedule::Schedule schedule = o.schedule;
   schedule.alignment = std::max(schedule.alignment, o.target.alignment);
-  graph = split(rewrite::expose_support(graph), schedule);
+  graph = split(rewrite::expose_support(rewrite::own_formats(graph)), schedule);
   d.plan = plan::make_plan(graph, schedule, o.target);
   d.kernels = lower::lower(d.plan, schedule, o.target);
   pool_temporaries(d.kernels, o.target);

@@ -35,7 +35,14 @@ TEST(cases, what_a_finding_writes_is_a_graph_again) {
     Choices random(seed);
     const Case c = generate(random);
     const std::string file = repro(c, {seed, "c", "value", "a line", c.choices, ""});
-    EXPECT_EQ(ir::hash(text::parse(file, "case.tang")), ir::hash(c.graph)) << file;
+    const Case back = case_of(file, "case.tang");
+    EXPECT_EQ(ir::hash(back.graph), ir::hash(c.graph)) << file;
+    EXPECT_EQ(back.schedule, c.schedule) << file;
+    EXPECT_EQ(back.bindings, c.bindings) << file;
+    EXPECT_TRUE(back.integer == c.integer && back.optimize == c.optimize && back.late == c.late &&
+                back.lanes == c.lanes && back.fast_memory == c.fast_memory)
+        << file;
+    for (auto& [name, a] : c.inputs) EXPECT_TRUE(a.r == back.inputs.at(name).r && a.i == back.inputs.at(name).i);
     EXPECT_EQ(sequence(words(c.choices)), c.choices);
   }
 }
