@@ -15,8 +15,10 @@
 #include <sstream>
 #include <thread>
 
+#include "tang/grad/surface.hpp"
 #include "tang/models/attention.hpp"
 #include "tang/run/cuda.hpp"
+#include "tang/text/text.hpp"
 #include "tang/verify/verify.hpp"
 
 using namespace tang;
@@ -30,6 +32,10 @@ struct Work {
 
   bool gemm() const { return kind == "gemm"; }
 
+  bool backward() const { return kind == "backward"; }
+
+  bool attends() const { return kind == "attention" || backward(); }
+
   bool at(char side) const { return transposes[side == 'a' ? 0 : 1] == 't'; }
 
   int64_t group() const { return heads / kv; }
@@ -40,10 +46,10 @@ struct Work {
     w.format = "bf16";
     if (w.kind == "gemm")
       in >> w.m >> w.n >> w.k >> w.transposes >> w.format;
-    else if (w.kind == "attention")
+    else if (w.attends())
       in >> w.batch >> w.heads >> w.kv >> w.rows >> w.keys >> w.d >> w.mask;
     w.element = ir::format_named(w.format);
-    if (!in || (w.kind != "gemm" && w.kind != "attention"))
+    if (!in || (!w.gemm() && !w.attends()))
       throw Error({}, "no such work: " + w.kind, {}, "see the first lines of tensor.cpp");
     return w;
   }
@@ -80,6 +86,11 @@ struct Work {
     const auto a = models::attention(q, x, y, o);
     b.output(a.out, "out", f);
     b.output(a.lse, "lse");
+    if (backward()) {
+      const ir::Tensor dout = b.input("dout", a.out.shape(), f);
+      const auto d = diff::vjp(a.out, dout, {q, x, y});
+      b.output(d[0], "dq", f), b.output(d[1], "dk", f), b.output(d[2], "dv", f);
+    }
     return b.graph();
   }
 
@@ -158,12 +169,18 @@ public:
     std::string verb;
     in >> verb;
     const Work w = Work::parse(in);
-    if (verb == "compile" || verb == "source") {
+    if (verb == "compile" || verb == "source" || verb == "plan") {
       const run::Options o = run::hopper_options();
       const auto d = run::derive(w.graph(), o);
       for (auto& l : d.kernels.kernels)
         std::printf("  %s: %s%s\n", l.label.c_str(), l.schedule.c_str(),
                     l.refused.empty() ? "" : ("; plain: " + l.refused).c_str());
+      if (verb == "plan") {
+        std::printf("%s%s\n", plan::print(d.plan).c_str(), text::print(*d.plan.graph).c_str());
+        for (auto& l : d.kernels.kernels)
+          if (l.roles) std::printf("%s\n", kernel::print(l.kernel).c_str());
+        return;
+      }
       const std::string text = run::cuda_source(d, o.target);
       std::string file;
       if (verb == "source" && in >> file) std::ofstream(file) << text;

@@ -84,7 +84,14 @@ private:
   }
 
   void print(const Arm& x) {
-    u.line("tang_bar_expect(" + barrier(x.ring, true) + ", " + number(ring(x.ring).bytes) + ");");
+    u.line("tang_bar_expect(" + barrier(x.ring, true) + ", " + number(ring(x.ring).arrives) + ");");
+  }
+
+  void print(const Locate& x) {
+    const std::string m = "m" + number(x.memory);
+    u.line("const float* const " + m + " = (const float*)(raw + (" + place(x.ring, x.at) +
+           " - tang_shared(raw)));");
+    u.line("(void)" + m + ";");
   }
 
   void print(const Load& x) {

@@ -8,7 +8,8 @@ namespace tang::kernel {
 
 // A shared tile and the window of a global that it holds.
 struct StagedTile {
-  int memory = -1; // the tile, [rows, columns]
+  int memory = -1;     // the tile, [rows, columns]; of a vector [columns]
+  bool vector = false; // no operand of a contraction: 32-bit values that lanes read
   Ref source;      // over the two axes
   Var row = -1, column = -1;
   int64_t rows = 0, columns = 0;
@@ -25,6 +26,7 @@ struct ContractParts {
 
 struct TensorParts {
   const Pipeline* pipe = nullptr;
+  std::vector<const Loop*> outer; // loops around the pipeline, outermost first; each starts at 0
   Block lets, starts, finish; // integers; first values of fragments; what follows the loop
   std::vector<StagedTile> tiles;
   std::vector<ContractParts> contracts; // in body order
