@@ -60,8 +60,10 @@ private:
   }
 
   std::string place(int r, int64_t at) const {
-    return "base + " + number(ring(r).at + at) + " + (" + in_team(r, slot(r)) + ") * " +
-           number(ring(r).bytes);
+    const Ring& x = ring(r);
+    const bool vector = at >= x.bytes;
+    return "base + " + number(vector ? x.vectors + at - x.bytes : x.at + at) + " + (" + in_team(r, slot(r)) +
+           ") * " + number(vector ? x.vector_bytes : x.bytes);
   }
 
   std::string low(const Window& w) const { // of a matrix descriptor

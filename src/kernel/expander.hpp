@@ -61,6 +61,7 @@ private:
   int map_for(int memory, std::vector<int64_t> box, bool vector = false);
   int add_ring(const std::string& name, std::vector<int> tiles, int depth, bool own);
   std::optional<std::string> rings();
+  std::optional<int> ring_of_vector(int memory, std::map<int, size_t>& last) const;
   int64_t held(const std::vector<Flying>& over) const;
   std::string roles_refuse() const;
   std::string split();
@@ -109,9 +110,9 @@ private:
   const int64_t limit_;
   TensorParts parts_;
   Program p_;
-  std::vector<int> rings_of_;      // of each tile
-  std::vector<int64_t> offset_;    // of each tile in its slot
-  std::vector<int> contract_ring_; // that it is the first to read; -1: none
+  std::vector<int> rings_of_;            // of each tile
+  std::vector<int64_t> offset_;          // of each tile in its slot
+  std::vector<int> contract_ring_;       // that it is the first to read; -1: none
   std::vector<std::vector<int>> closes_; // the rings that no contraction after this one reads
   std::deque<kernel::Stmt> whole_;       // statements of full blocks: without their partial bounds
   std::vector<std::vector<int>> ring_tiles_;

@@ -26,8 +26,7 @@ void RoleMachine::landed(const Copy& c) {
         inside &= i >= 0 && i < g.shape[d];
         at += i * g.strides[d];
       }
-      s.values[size_t(c.at + r * row + x * bytes)] =
-          inside ? globals_[size_t(m.memory)].r[size_t(at)] : 0;
+      s.values[size_t(c.at + r * row + x * bytes)] = inside ? globals_[size_t(m.memory)].r[size_t(at)] : 0;
     }
   --s.pending;
   Barrier& b = barriers_[size_t(p_.rings[size_t(c.ring)].full + c.index)];

@@ -22,8 +22,9 @@ struct Ring {
   std::string name;
   int depth = 1;
   bool own = false;
-  int64_t at = 0, bytes = 0; // of slot 0 in shared memory; of one slot (of one team)
-  int64_t arrives = 0;       // bytes of the copies that fill one slot
+  int64_t at = 0, bytes = 0;             // of slot 0 in shared memory; of one slot (of one team)
+  int64_t arrives = 0;                   // bytes of the copies that fill one slot
+  int64_t vectors = 0, vector_bytes = 0; // a slot's vectors lie apart: places from `bytes` on
   int full = 0, empty = 0;
   int releases = 4; // arrivals that empty a slot: one a warp of each team that reads it
 };

@@ -163,7 +163,7 @@ Touched touched(const Stmt& s) {
 Result<TensorParts> tensor_parts(const Kernel& k) {
   TensorParts out;
   for (auto& s : k.body) {
-    const auto *p = std::get_if<Pipeline>(&s.node);
+    const auto* p = std::get_if<Pipeline>(&s.node);
     const auto* loop = std::get_if<Loop>(&s.node);
     if (p || loop) {
       if (out.pipe) return Refusal{"it has several loops"};

@@ -20,7 +20,10 @@ int Expander::map_for(int memory, std::vector<int64_t> box, bool vector) {
 
 int Expander::add_ring(const std::string& name, std::vector<int> tiles, int depth, bool own) {
   for (int t : tiles) rings_of_[size_t(t)] = int(p_.rings.size());
-  p_.rings.push_back({name, depth, own, 0, 0, 0, 0, 0, 4 * (own ? 1 : f_.math)});
+  Ring ring;
+  ring.name = name, ring.depth = depth, ring.own = own;
+  ring.releases = 4 * (own ? 1 : f_.math);
+  p_.rings.push_back(std::move(ring));
   ring_tiles_.push_back(std::move(tiles));
   return int(p_.rings.size()) - 1;
 }
@@ -53,19 +56,36 @@ std::optional<std::string> Expander::rings() {
     for (int t : {c.a, c.b})
       if (t >= 0 && !parts_.tiles[size_t(t)].hoisted) last[rings_of_[size_t(t)]] = i;
   }
-  closes_.resize(parts_.contracts.size());
-  int longest = -1;
-  for (auto& [ring, i] : last) {
-    closes_[i].push_back(ring);
-    if (longest < 0 || i > last[longest]) longest = ring;
-  }
   for (size_t t = 0; t < parts_.tiles.size(); ++t) {
     if (!parts_.tiles[t].vector) continue;
-    if (longest < 0) return "a vector goes with no operand";
-    rings_of_[t] = longest;
-    ring_tiles_[size_t(longest)].push_back(int(t));
+    const auto with = ring_of_vector(parts_.tiles[t].memory, last);
+    if (!with) return "a vector goes with no operand";
+    rings_of_[t] = *with;
+    ring_tiles_[size_t(*with)].push_back(int(t));
   }
+  closes_.resize(parts_.contracts.size());
+  for (auto& [ring, i] : last) closes_[i].push_back(ring);
   return {};
+}
+
+// The ring that is there before the vector's first reader and stays until after its last: a contraction that
+// is issued later has waited for all lanes. One that would be given back earlier stays longer.
+std::optional<int> Expander::ring_of_vector(int memory, std::map<int, size_t>& last) const {
+  size_t issued = 0, first = 0, until = 0; // contractions before the first reader; that after the last
+  bool read = false;
+  for (auto& s : parts_.pipe->body) {
+    issued += std::get_if<Contract>(&s.node) != nullptr;
+    const Touched t = touched(s);
+    if (std::find(t.reads.begin(), t.reads.end(), memory) == t.reads.end()) continue;
+    if (!read) first = issued;
+    read = true, until = issued;
+  }
+  if (until >= parts_.contracts.size()) return {}; // nothing is issued after its last reader
+  std::optional<int> out;
+  for (size_t i = 0; i < first; ++i)
+    if (const int r = contract_ring_[i]; r >= 0 && (!out || last[r] > last[*out])) out = r;
+  if (out) last[*out] = std::max(last[*out], until);
+  return out;
 }
 
 std::optional<std::string> Expander::place() {
@@ -76,16 +96,18 @@ std::optional<std::string> Expander::place() {
   for (size_t r = 0; r < p_.rings.size(); ++r) {
     Ring& ring = p_.rings[r];
     const int copies = ring.depth * (ring.own ? f_.math : 1);
-    for (int t : ring_tiles_[r]) {
-      ring.bytes = round_up(ring.bytes, parts_.tiles[size_t(t)].vector ? line : box_alignment);
-      offset_[size_t(t)] = ring.bytes, ring.bytes += bytes(t), ring.arrives += bytes(t);
-    }
-    ring.bytes = round_up(ring.bytes, box_alignment);
+    for (int t : ring_tiles_[r])
+      if (ring.arrives += bytes(t); !parts_.tiles[size_t(t)].vector)
+        offset_[size_t(t)] = ring.bytes, ring.bytes += bytes(t);
+    for (int t : ring_tiles_[r])
+      if (parts_.tiles[size_t(t)].vector)
+        offset_[size_t(t)] = ring.bytes + ring.vector_bytes, ring.vector_bytes += round_up(bytes(t), line);
     ring.at = at, at += ring.bytes * copies;
     ring.full = bars, ring.empty = bars + copies, bars += 2 * copies;
   }
   p_.staging = at;
   if (!f_.reuse) at += f_.math * 2 * atom * line;
+  for (Ring& ring : p_.rings) ring.vectors = at, at += ring.depth * ring.vector_bytes;
   if (f_.persist == target::Persist::dynamic) {
     work_ring_ = add_ring("work", {}, 2, false);
     Ring& ring = p_.rings.back();
@@ -101,8 +123,8 @@ std::optional<std::string> Expander::place() {
     const StagedTile& x = parts_.tiles[t];
     std::vector<int64_t> box;
     for (auto& c : x.source.index)
-      box.push_back(coefficient(c.affine, x.column) ? x.vector ? x.columns : box_columns(x)
-                    : x.row >= 0 && coefficient(c.affine, x.row) ? slot_rows(int(t))
+      box.push_back(coefficient(c.affine, x.column)              ? x.vector ? x.columns : box_columns(x)
+                                 : x.row >= 0 && coefficient(c.affine, x.row) ? slot_rows(int(t))
                                                                  : 1);
     map_of_.push_back(map_for(x.source.memory, box, x.vector));
   }
@@ -144,9 +166,10 @@ std::string Expander::split() {
   return "";
 }
 
-// Registers of a lane that the fragments take at most: of those that some statement before wrote and one after
-// reads; what a statement makes of a tile takes the tile's place, element by element. A skewed loop has two
-// blocks of everything. `over`: contractions of the block before, whose fragments stay until the first wait.
+// Registers of a lane that the fragments take at most: of those that some statement before wrote and one
+// after reads; what a statement makes of a tile takes the tile's place, element by element. A skewed loop has
+// two blocks of everything. `over`: contractions of the block before, whose fragments stay until the first
+// wait.
 int64_t Expander::held(const std::vector<Flying>& over) const {
   auto size = [&](int m) {
     const Memory& x = k_.memories[size_t(m)];
@@ -161,7 +184,8 @@ int64_t Expander::held(const std::vector<Flying>& over) const {
     const Touched t = touched(body[i]);
     auto* c = std::get_if<Contract>(&body[i].node);
     for (auto* list : {&t.reads, &t.writes})
-      for (int m : *list) life.try_emplace(m, i, i).first->second.second = c && c->a.memory == m ? body.size() : i;
+      for (int m : *list)
+        life.try_emplace(m, i, i).first->second.second = c && c->a.memory == m ? body.size() : i;
   }
   for (auto* b : {&parts_.starts, &parts_.finish})
     for (auto& s : *b) {
@@ -177,7 +201,8 @@ int64_t Expander::held(const std::vector<Flying>& over) const {
     for (auto& [m, l] : life)
       if (k_.memories[size_t(m)].home == Home::fragment && l.first < i && l.second >= i) now += size(m);
     for (auto& x : over)
-      if (const ContractParts& c = parts_.contracts[x.contract]; i <= wait && c.a < 0) now += size(c.node->a.memory);
+      if (const ContractParts& c = parts_.contracts[x.contract]; i <= wait && c.a < 0)
+        now += size(c.node->a.memory);
     most = std::max(most, now);
   }
   return always + most;

@@ -69,7 +69,8 @@ void Expander::decode(Works& w) {
     const auto [x0, in, n] = sections(left, std::min<int64_t>(f_.group, xs), xs, ys);
     const auto [y, x] = divide(in, n);
     set(rows[0], x0 + x), set(columns[0], y);
-  } else if ((f_.order == target::WorkOrder::longest_first || f_.order == target::WorkOrder::first_rows_first) &&
+  } else if ((f_.order == target::WorkOrder::longest_first ||
+              f_.order == target::WorkOrder::first_rows_first) &&
              rows.size() == 1 && !others.empty()) {
     int64_t heads = 1;
     for (size_t g : others) heads *= counts[g];

@@ -19,7 +19,7 @@ void RoleMachine::workgroup(int wg) {
     const Ring& ring = p_.rings[r];
     for (int i = 0; i < copies_of(int(r)); ++i) barriers_[size_t(ring.empty + i)].count = ring.releases;
     slots_.emplace_back(size_t(copies_of(int(r))));
-    for (auto& s : slots_.back()) s.values.assign(size_t(ring.bytes), std::nan(""));
+    for (auto& s : slots_.back()) s.values.assign(size_t(ring.bytes + ring.vector_bytes), std::nan(""));
   }
   words_.assign(2, {});
   turns_.assign(size_t(p_.fields.math), 0);

@@ -456,7 +456,7 @@ struct Chooser {
       out.pack_b = f->pack_b;
       need_single(one);
       need_whole_maps();
-      need_columns(contracts || !group.shared.empty());
+      if (!fragments) need_columns(contracts || !group.shared.empty());
       if (!out.walked.empty()) split_joint(g, group, t, f->parts, out);
     }
     for (size_t a = 0; a < out.tile.size(); ++a) out.text += (a ? "x" : "tile ") + std::to_string(out.tile[a]);

@@ -101,7 +101,8 @@ struct TensorChooser {
     const bool has_base = !form.absorb.base.empty();
     if (has_base && group.shared.empty()) return "its weights are computed some other way";
     if (weighs() && columns >= 0) return "its columns are on the grid";
-    if (group.shared.empty() && (columns < 0 || columns == base.rows)) return "its columns are not on the grid";
+    if (group.shared.empty() && (columns < 0 || columns == base.rows))
+      return "its columns are not on the grid";
     if (!group.shared.empty() && (width > 256 || depth > 256))
       return "a contraction has more than 256 private columns";
     const ir::Comp& n = comp(group.shared.empty() ? m.node : group.shared[0].node);
@@ -194,7 +195,8 @@ struct TensorChooser {
     }
   }
 
-  // Blocks of rows have loops of different lengths: longer ones for later rows (1), earlier ones (-1), or both.
+  // Blocks of rows have loops of different lengths: longer ones for later rows (1), earlier ones (-1), or
+  // both.
   std::optional<int> tied() const {
     const plan::Member& m = group.members[0];
     std::optional<int> out;
@@ -229,19 +231,28 @@ struct TensorChooser {
     return n;
   }
 
-  // Sums whose weights are computed from contractions of the block, all on one warpgroup's fragments: wide blocks of
-  // terms where registers and shared memory have room.
+  // Sums whose weights are computed from contractions of the block, all on one warpgroup's fragments: the
+  // widest block of terms that registers and shared memory hold. Nothing stays in flight over a block's edge:
+  // that takes registers which a wider block uses better (d 256, one result: 1.34 ms against 1.30; H200,
+  // 2026-11-30). One narrow result leaves room for a third warpgroup (1.39 against 1.65).
   void weighed() {
     Roles r;
     by_length(r, others());
-    for (int slots : {2, 1})
-      for (int64_t b = 128; b >= 16; b -= 16) {
-        r.stages.assign(group.shared.size() + group.members.size(), slots);
+    r.producer_registers = 24, r.math_registers = 240;
+    r.lag = 0;
+    Roles three = r;
+    three.math = 3, three.producer_registers = 32, three.math_registers = 160;
+    for (int slots : {2, 1}) {
+      r.stages.assign(group.shared.size() + group.members.size(), slots);
+      three.stages = r.stages;
+      if (group.members.size() == 1 && std::max(depth, width) <= 64)
+        for (int64_t b : {128, 96, 80, 64}) add(3 * team_rows, b, 0, three);
+      for (int64_t b : {128, 96, 80, 64, 48, 32, 16})
         for (bool reuse : {false, true}) {
           r.reuse = reuse;
           add(2 * team_rows, b, 0, r);
         }
-      }
+    }
   }
 
   // Whether a term's weight starts from more than a multiple of a contraction: that takes registers of its

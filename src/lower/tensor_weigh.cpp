@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "tang/expr/absence.hpp"
+#include "tang/expr/effort.hpp"
 #include "tang/expr/simplify.hpp"
 #include "tang/lower/tensor_lowerer.hpp"
 
@@ -91,14 +92,17 @@ std::optional<expr::Id> TensorLowerer::common_term(const std::vector<expr::Id>& 
   };
   const std::set<expr::Id> all = reaches({leaf}, {}), foreign = reaches(others, {});
   std::optional<expr::Id> out;
+  bool dear = false; // something costs more than to read it again
   for (expr::Id id : order) {
     if (!all.count(id) || id == leaf || foreign.count(id)) continue;
+    dear |= p[id].op == Op::exp2 || expr::effort(p[id].op) > expr::effort(Op::mul);
     const std::set<expr::Id> past = reaches({leaf}, id);
     size_t uses = size_t(std::count(roots.begin(), roots.end(), id));
-    bool all_through = std::none_of(roots.begin(), roots.end(), [&](expr::Id r) { return r != id && past.count(r); });
+    bool all_through =
+        std::none_of(roots.begin(), roots.end(), [&](expr::Id r) { return r != id && past.count(r); });
     for (expr::Id x : order)
       for (int i = 0; i < p[x].arity(); ++i) uses += p[x].args[size_t(i)] == id;
-    if (all_through && uses > 1) out = id;
+    if (all_through && uses > 1 && dear) out = id;
   }
   return out;
 }

@@ -1,4 +1,5 @@
-// Narrow operands: a product that reads a scaled array reads the array as it is stored, and the scale beside it.
+// Narrow operands: a product that reads a scaled array reads the array as it is stored, and the scale beside
+// it.
 #include <algorithm>
 
 #include "tang/rewrite/directed.hpp"
@@ -55,8 +56,7 @@ public:
           changes |= reads_outputs(e, id, *n);
           changes |= reads_arrays(e.to, id, *n);
         }
-        if (changes)
-          what.push_back(from_.label({id, 0}));
+        if (changes) what.push_back(from_.label({id, 0}));
       }
       e.put(id, std::move(node));
     }
@@ -126,8 +126,8 @@ private:
   std::optional<Id> quotient(Edit& e, const ir::Output& o, Port wide, NodeId reader, int arg, Comp& n) {
     Pool& p = e.to.pool;
     const Comp* m = from_[o.port.node].comp();
-    if (!m || o.port.node >= reader || expr::row(o.format).bits != 16 || !m->is_map() || m->lift.size() != 1 ||
-        m->domain != ir::everywhere() || !m->outs[0].view.empty() || !axes_fit(*m))
+    if (!m || o.port.node >= reader || expr::row(o.format).bits != 16 || !m->is_map() ||
+        m->lift.size() != 1 || m->domain != ir::everywhere() || !m->outs[0].view.empty() || !axes_fit(*m))
       return {};
     const Product all = product_of(p, m->lift[0]);
     if (all.factors.size() != 1 || all.divisors.empty() || p[all.factors[0]].op != Op::arg) return {};
@@ -135,7 +135,8 @@ private:
     Dependence depends(p, *m);
     Axes scale = 0;
     for (Id d : all.divisors) scale |= depends.of(d);
-    if (source.from != wide || source.view.size() != m->points.size() || !(point_axes(*m) & ~scale)) return {};
+    if (source.from != wide || source.view.size() != m->points.size() || !(point_axes(*m) & ~scale))
+      return {};
     std::map<int, Form> at;
     for (size_t d = 0; d < source.view.size(); ++d)
       if (source.view[d].is_pick()) at[source.view[d].picked()] = n.args[size_t(arg)].view[d];
@@ -229,7 +230,8 @@ private:
   std::vector<char> fixed_; // read by something that is no comprehension
   std::vector<char> block_; // weights of blocks
   std::set<std::pair<NodeId, Port>> fresh_output_;
-  std::map<NodeId, Comp> scaled_; // a sum without its scale, by its old node: the scaled sum, read 0 is the sum
+  std::map<NodeId, Comp>
+      scaled_; // a sum without its scale, by its old node: the scaled sum, read 0 is the sum
 };
 } // namespace
 

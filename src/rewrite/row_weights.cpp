@@ -1,5 +1,5 @@
-// Row weights: what a weight exp2(A + row) of a sum has of its row becomes stored numbers of that row: one that
-// the exponent adds, scale and existence in it, and one for every other term of the row.
+// Row weights: what a weight exp2(A + row) of a sum has of its row becomes stored numbers of that row: one
+// that the exponent adds, scale and existence in it, and one for every other term of the row.
 #include <algorithm>
 #include <cmath>
 
@@ -86,37 +86,24 @@ private:
     }
   }
 
-  std::optional<Id> inverse_of(Id f) { // d of ratio(1, d)
-    const expr::Term& t = p_[f];
-    const bool is = t.op == Op::ratio && p_[t.args[0]].op == Op::literal && p_[t.args[0]].r == 1;
-    return is && of_row(t.args[1]) ? std::optional(t.args[1]) : std::nullopt;
-  }
-
-  // 1 / d among the factors, or common to a sum: x / d + y = (x + y d) / d, where y is the row's.
+  // 1 / d common to a sum: x / d + y = (x + y d) / d, where y is the row's.
   void take_inverses() {
-    std::vector<Id> left;
-    for (Id f : factors_)
-      if (const auto d = inverse_of(f))
-        inverse_.push_back(*d);
-      else
-        left.push_back(f);
-    for (Id& f : left) {
+    for (Id& f : factors_) {
       if (p_[f].op != Op::add || !inverse_.empty()) continue;
       std::optional<Id> d;
       std::vector<Product> terms;
       for (Id a : expr::addends(p_, f)) {
         terms.push_back(product_of(p_, a));
-        for (Id x : terms.back().factors)
-          if (const auto own = inverse_of(x); own && !d) d = own;
+        for (Id x : terms.back().divisors)
+          if (of_row(x) && !d) d = x;
       }
       if (!d) continue;
       std::optional<Id> sum;
       bool fits = true;
       for (Product& t : terms) {
-        const auto it = std::find_if(t.factors.begin(), t.factors.end(),
-                                     [&](Id x) { return inverse_of(x) == d; });
-        if (it != t.factors.end())
-          t.factors.erase(it);
+        const auto it = std::find(t.divisors.begin(), t.divisors.end(), *d);
+        if (it != t.divisors.end())
+          t.divisors.erase(it);
         else if (of_row(term_of(p_, t)))
           t.factors.push_back(*d);
         else
@@ -126,7 +113,6 @@ private:
       }
       if (fits) f = *sum, inverse_.push_back(*d);
     }
-    factors_ = left;
   }
 
   void conditions(Id when, std::optional<Id>& exists, std::optional<Id>& other) {
