@@ -102,7 +102,7 @@ std::optional<expr::Id> TensorLowerer::common_term(const std::vector<expr::Id>& 
         std::none_of(roots.begin(), roots.end(), [&](expr::Id r) { return r != id && past.count(r); });
     for (expr::Id x : order)
       for (int i = 0; i < p[x].arity(); ++i) uses += p[x].args[size_t(i)] == id;
-    if (all_through && uses > 1 && dear) out = id;
+    if (all_through && uses > 1 && dear && p[id].type == Type::real) out = id;
   }
   return out;
 }

@@ -178,15 +178,14 @@ private:
       out.factors.insert(out.factors.end(), x.factors.begin(), x.factors.end());
       for (Id d : x.divisors) out.factors.push_back(p.make(Op::ratio, {p.literal(1.0), d}));
     };
-    for (Id f : product_of(p, lift.value).factors) {
+    const Product read = product_of(p, lift.value);
+    const bool weighs =
+        std::any_of(read.factors.begin(), read.factors.end(), [&](Id f) { return p[f].arity() > 0; });
+    for (Id f : read.factors) {
       const expr::Term t = p[f];
       const Comp* m = t.op == Op::arg ? g[n.args[size_t(t.whole)].from.node].comp() : nullptr;
       std::optional<Id> body;
-      if (m && scales_narrow(g, *m)) {
-        const Comp map = *m;
-        const Arg at = n.args[size_t(t.whole)];
-        if (const auto b = spliced(p, map, at, n, g.symbols)) body = *b;
-      }
+      if (m && scales_narrow(g, *m)) body = unscaled(g, *m, int(t.whole), weighs, n);
       add(body ? product_of(p, *body) : Product{{f}, {}});
       fired |= bool(body) || (t.op == Op::arg && fresh_output_.count({id, n.args[size_t(t.whole)].from}));
     }
@@ -197,6 +196,26 @@ private:
     const Id value = term_of(p, inside);
     n.lift[0] = lift.when == expr::yes(p) ? value : p.make(Op::only, {lift.when, value});
     return true;
+  }
+
+  // The array that `m` scales and the scale, which leaves the sum or joins the sum's own weight: a stored
+  // operand has no place for it.
+  std::optional<Id> unscaled(Graph& g, Comp m, int arg, bool weighs, Comp& n) {
+    Pool& p = g.pool;
+    Comp trial = n;
+    const auto body = spliced(p, m, n.args[size_t(arg)], trial, g.symbols);
+    if (!body) return {};
+    Dependence depends(p, trial);
+    const Product all = product_of(p, *body);
+    bool fits = weighs || !(depends.of(term_of(p, {{}, all.divisors})) & fold_axes(n));
+    for (Id f : all.factors) {
+      const expr::Term& t = p[f];
+      const bool array = t.op == Op::arg && is_narrow(g, trial.args[size_t(t.whole)].from);
+      fits = fits && (array || weighs || !(depends.of(f) & fold_axes(n)));
+    }
+    if (!fits) return {};
+    n = std::move(trial);
+    return *body;
   }
 
   // What stays of the product; the factors that do not change along the folds are kept for the readers.
