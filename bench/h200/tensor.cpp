@@ -1,7 +1,8 @@
 // Kernels of matrix instructions on a machine with an H200, one command a line of standard input:
 //   compile WORK     derives and compiles, needs no GPU     source WORK FILE     writes the CUDA text
 //   check WORK       against f64 on sampled rows, outputs poisoned, guard bands     time WORK [RUNS]  median
-//   milliseconds verify WORK      every kernel against the oracle, whole (small sizes)
+//   milliseconds parts WORK    each kernel alone      verify WORK      every kernel against the oracle, whole
+//   (small sizes)
 // WORK: gemm M N K nn|nt|tn|tt FORMAT, or attention BATCH HEADS KV_HEADS ROWS KEYS D MASK; the second letter
 // of a transpose is B's: t is [N, K]. MASK: full, causal, window, softcap, alibi, prefix, document (causal
 // too). Usage: tensor [CACHE FOLDER].
@@ -15,133 +16,16 @@
 #include <sstream>
 #include <thread>
 
-#include "tang/models/attention.hpp"
-#include "tang/run/cuda.hpp"
+#include "tang/text/text.hpp"
 #include "tang/verify/verify.hpp"
+#include "tensor_work.hpp"
 
 using namespace tang;
+using bench::normals;
+using bench::real;
+using bench::Work;
 
 namespace {
-
-struct Work {
-  std::string kind, transposes, format, mask;
-  ir::Format element = ir::Format::bf16;
-  int64_t m = 0, n = 0, k = 0, batch = 0, heads = 0, kv = 0, rows = 0, keys = 0, d = 0;
-
-  bool gemm() const { return kind == "gemm"; }
-
-  bool at(char side) const { return transposes[side == 'a' ? 0 : 1] == 't'; }
-
-  int64_t group() const { return heads / kv; }
-
-  static Work parse(std::istream& in) {
-    Work w;
-    in >> w.kind;
-    w.format = "bf16";
-    if (w.kind == "gemm")
-      in >> w.m >> w.n >> w.k >> w.transposes >> w.format;
-    else if (w.kind == "attention")
-      in >> w.batch >> w.heads >> w.kv >> w.rows >> w.keys >> w.d >> w.mask;
-    w.element = ir::format_named(w.format);
-    if (!in || (w.kind != "gemm" && w.kind != "attention"))
-      throw Error({}, "no such work: " + w.kind, {}, "see the first lines of tensor.cpp");
-    return w;
-  }
-
-  ir::Graph graph() const {
-    ir::Builder b;
-    const auto f = element;
-    if (gemm()) {
-      ir::Tensor x = b.input("a", at('a') ? std::vector<ir::Extent>{k, m} : std::vector<ir::Extent>{m, k}, f);
-      ir::Tensor y = b.input("b", at('b') ? std::vector<ir::Extent>{n, k} : std::vector<ir::Extent>{k, n}, f);
-      auto [i, j, l] = ir::axes<"i j l">();
-      b.output(ir::map({i, j}, ir::sum(l, (at('a') ? x(l, i) : x(i, l)) * (at('b') ? y(j, l) : y(l, j)))),
-               "out", f);
-      return b.graph();
-    }
-    ir::Tensor q = group() > 1 ? b.input("q", {batch, kv, group(), rows, d}, f)
-                               : b.input("q", {batch, heads, rows, d}, f);
-    ir::Tensor x = b.input("k", {batch, kv, keys, d}, f), y = b.input("v", {batch, kv, keys, d}, f);
-    models::AttentionOptions o;
-    if (mask == "causal") o.mask = models::causal();
-    if (mask == "window") o.mask = models::causal() && models::window(window);
-    if (mask == "prefix") o.mask = models::causal() || models::prefix(prefix);
-    if (mask == "softcap") o.changes.push_back(models::soft_cap(cap));
-    if (mask == "alibi") {
-      const std::vector<ir::Extent> of =
-          group() > 1 ? std::vector<ir::Extent>{kv, group()} : std::vector<ir::Extent>{heads};
-      o.changes.push_back(models::alibi(b.input("slopes", of)));
-    }
-    if (mask == "document") {
-      ir::Tensor start = b.input("start", {batch, rows}, ir::Format::i32),
-                 end = b.input("end", {batch, rows}, ir::Format::i32);
-      o.mask = models::causal() && models::key_range(start, end);
-    }
-    const auto a = models::attention(q, x, y, o);
-    b.output(a.out, "out", f);
-    b.output(a.lse, "lse");
-    return b.graph();
-  }
-
-  static constexpr int64_t window = 128, prefix = 256, document = 700;
-  static constexpr double cap = 20;
-
-  double slope(int64_t head) const { return std::exp2(-8.0 * double(head + 1) / double(heads)); }
-
-  int64_t position(int64_t i) const { return i + keys - rows; }
-
-  int64_t first(int64_t i) const { // visible keys of row i
-    if (mask == "window") return std::clamp<int64_t>(position(i) - window + 1, 0, keys);
-    return mask == "document" ? std::clamp<int64_t>(i / document * document, 0, keys) : 0;
-  }
-
-  int64_t last(int64_t i) const {
-    if (mask == "full" || mask == "softcap" || mask == "alibi") return keys;
-    const int64_t causal = std::clamp<int64_t>(position(i) + 1, 0, keys);
-    return mask == "prefix" ? std::max(causal, std::min(prefix, keys)) : causal;
-  }
-
-  double changed(double score, int64_t head, int64_t i, int64_t j) const {
-    if (mask == "softcap") return cap * std::tanh(score / cap);
-    return mask == "alibi" ? score - slope(head) * double(position(i) - j) : score;
-  }
-
-  double flops() const {
-    if (gemm()) return 2.0 * double(m) * double(n) * double(k);
-    double pairs = 0;
-    for (int64_t i = 0; i < rows; ++i) pairs += double(std::max<int64_t>(0, last(i) - first(i)));
-    return 4.0 * pairs * double(d) * double(heads) * double(batch);
-  }
-};
-
-// Normal values; long buffers repeat a block of a prime number of them.
-std::vector<uint8_t> normals(size_t n, ir::Format f, uint64_t seed) {
-  constexpr size_t block = 200003;
-  std::mt19937_64 rng(seed);
-  std::normal_distribution<double> normal;
-  std::vector<double> values(std::min(n, block));
-  for (double& v : values) v = ir::rounded(normal(rng), f);
-  const size_t bytes = size_t(run::bytes_of(f)), some = values.size() * bytes;
-  std::vector<uint8_t> small(some), out(n * bytes);
-  run::write(small.data(), f, values);
-  for (size_t i = 0; i < out.size(); i += some)
-    std::memcpy(&out[i], small.data(), std::min(some, out.size() - i));
-  return out;
-}
-
-double real(const std::vector<uint8_t>& data, int64_t i, ir::Format f) {
-  if (run::bytes_of(f) == 4 || f == ir::Format::bf16) {
-    uint32_t u = 0;
-    if (f == ir::Format::bf16)
-      std::memcpy(reinterpret_cast<uint8_t*>(&u) + 2, &data[size_t(2 * i)], 2);
-    else
-      std::memcpy(&u, &data[size_t(4 * i)], 4);
-    float x;
-    std::memcpy(&x, &u, 4);
-    return double(x);
-  }
-  return run::read_reals(&data[size_t(2 * i)], f, 1)[0];
-}
 
 class Bench {
 public:
@@ -158,12 +42,18 @@ public:
     std::string verb;
     in >> verb;
     const Work w = Work::parse(in);
-    if (verb == "compile" || verb == "source") {
-      const run::Options o = run::hopper_options();
+    if (verb == "compile" || verb == "source" || verb == "plan") {
+      const run::Options o = options(w);
       const auto d = run::derive(w.graph(), o);
       for (auto& l : d.kernels.kernels)
-        std::printf("  %s: %s%s\n", l.label.c_str(), l.schedule.c_str(),
+        std::printf("  %s %s: %s%s\n", l.kernel.name.c_str(), l.label.c_str(), l.schedule.c_str(),
                     l.refused.empty() ? "" : ("; plain: " + l.refused).c_str());
+      if (verb == "plan") {
+        std::printf("%s%s\n", plan::print(d.plan).c_str(), text::print(*d.plan.graph).c_str());
+        for (auto& l : d.kernels.kernels)
+          if (l.roles) std::printf("%s\n", kernel::print(l.kernel).c_str());
+        return;
+      }
       const std::string text = run::cuda_source(d, o.target);
       std::string file;
       if (verb == "source" && in >> file) std::ofstream(file) << text;
@@ -174,7 +64,10 @@ public:
     std::printf("%s", line.c_str());
     int runs = 10;
     if (verb == "time") in >> runs;
-    (verb == "check" ? check(w) : verb == "verify" ? verify(w) : time(w, in ? runs : 10));
+    (verb == "check"    ? check(w)
+     : verb == "verify" ? verify(w)
+     : verb == "parts"  ? parts(w)
+                        : time(w, in ? runs : 10));
     std::printf("\n");
   }
 
@@ -183,18 +76,47 @@ private:
   static void report(const std::string& log) {
     std::istringstream in(log);
     for (std::string line; std::getline(in, line);)
-      if (line.find("C75") != std::string::npos || line.find("registers") != std::string::npos ||
+      if (line.find("C75") != std::string::npos || line.find("entry function") != std::string::npos ||
+          line.find("registers") != std::string::npos ||
           (line.find("spill") != std::string::npos &&
            line.find(" 0 bytes spill stores") == std::string::npos))
         std::printf("    %s\n", line.c_str());
   }
 
-  std::shared_ptr<run::CudaProgram> program(const Work& w, bool guards) {
+  // Kernels whose labels hold a told word loop over blocks of the told size.
+  static run::Options options(const Work& w) {
     run::Options o = run::hopper_options();
+    if (w.told.empty()) return o;
+    const auto d = run::derive(w.graph(), o);
+    for (auto& l : d.kernels.kernels)
+      for (auto& [label, loop] : w.told) {
+        if (!l.roles || l.label.find(label) == std::string::npos) continue;
+        const plan::Group& group = d.plan.steps[size_t(l.step)].group;
+        for (auto& m : group.members) {
+          auto& f = o.schedule.groups[schedule::key(*d.plan.graph, m.node)];
+          f.roles = *l.roles;
+          int widest = -1;
+          for (size_t a = 0; a < group.extent.size(); ++a)
+            if (group.role[a] == plan::Role::looped &&
+                (widest < 0 || group.extent[a] > group.extent[size_t(widest)]))
+              widest = int(a);
+          f.tile[widest] = loop % 1000;
+          f.roles->lag = int(loop / 1000 % 10);
+          if (loop / 10000 == 2) f.roles->producer_registers = 24, f.roles->math_registers = 240;
+          if (loop / 10000 == 3)
+            f.roles->math = 3, f.roles->producer_registers = 32, f.roles->math_registers = 160;
+        }
+      }
+    return o;
+  }
+
+  std::shared_ptr<run::CudaProgram> program(const Work& w, bool guards) {
+    run::Options o = options(w);
     o.guards = guards;
     auto p = std::make_shared<run::CudaProgram>(w.graph(), *compiler_, gpu_, o);
     data_.clear();
-    for (const char* name : {"a", "b", "q", "k", "v"}) {
+    for (const char* name : {"a", "b", "q", "k", "v", "dout"}) {
+      if (name[0] == 'd' && !w.backward()) continue;
       if (w.gemm() != (name[0] == 'a' || name[0] == 'b')) continue;
       data_[name] = normals(size_t(p->elements(name)), w.element, uint64_t(17 + name[0]));
       p->write(name, data_[name].data());
@@ -220,6 +142,8 @@ private:
     auto p = program(w, true);
     p->memory("out")->poison();
     if (!w.gemm()) p->memory("lse")->poison();
+    for (const char* name : {"dq", "dk", "dv"})
+      if (w.backward()) p->memory(name)->poison();
     p->run();
     p->run(); // back to back: counters and barriers are as they were
     std::vector<uint8_t> out(size_t(p->elements("out") * run::bytes_of(w.element)));
@@ -247,7 +171,8 @@ private:
     double n = 0, d = 0, worst = 0;
     for (size_t s = 0; s < rows.size(); ++s)
       n += num[s], d += den[s], worst = std::max(worst, off[s]), worst = off[s] != off[s] ? 1e9 : worst;
-    const double error = std::sqrt(n / d);
+    double error = std::sqrt(n / d);
+    if (w.backward()) error = std::max(error, gradients(w, *p, out, lse, bad));
     const auto trespass = p->trespass();
     std::printf("  err %.2e lse %.1e bad %lld guards %zu %s", error, worst, static_cast<long long>(bad),
                 trespass.size(), error < 6e-3 && worst < 2e-3 && !bad && trespass.empty() ? "ok" : "WRONG");
@@ -327,10 +252,104 @@ private:
     off = total ? std::fabs(double(lse[size_t(row)]) - want) : lse[size_t(row)] == -INFINITY ? 0 : 1e9;
   }
 
+  // The worst relative error of dq, dk and dv on sampled rows; the forward's results, checked themselves, say
+  // how rows are normalized.
+  double gradients(const Work& w, run::CudaProgram& p, const std::vector<uint8_t>& out,
+                   const std::vector<float>& lse, int64_t& bad) {
+    constexpr int samples = 24;
+    std::map<std::string, std::vector<uint8_t>> got;
+    for (const char* name : {"dq", "dk", "dv"}) {
+      auto& x = got[name];
+      x.resize(size_t(p.elements(name) * run::bytes_of(w.element)));
+      p.read(name, x.data());
+      for (int64_t i = 0; i < p.elements(name); ++i) bad += !std::isfinite(real(x, i, w.element));
+    }
+    const auto &q = data_.at("q"), &k = data_.at("k"), &v = data_.at("v"), &dout = data_.at("dout");
+    auto dot = [&](const std::vector<uint8_t>& a, int64_t i, const std::vector<uint8_t>& b, int64_t j) {
+      double x = 0;
+      for (int64_t c = 0; c < w.d; ++c)
+        x += real(a, i * w.d + c, w.element) * real(b, j * w.d + c, w.element);
+      return x;
+    };
+    // The weight of a pair, and what the loss loses where its score moves.
+    auto pair = [&](int64_t row, int64_t key, double flow) {
+      const double s = w.changed(dot(q, row, k, key) / std::sqrt(double(w.d)), row / w.rows % w.heads,
+                                 row % w.rows, key % w.keys);
+      const double weight = std::exp(s - double(lse[size_t(row)]));
+      const double slope = w.mask == "softcap" ? 1 - s * s / (Work::cap * Work::cap) : 1;
+      return std::pair(weight, weight * (dot(dout, row, v, key) - flow) * slope / std::sqrt(double(w.d)));
+    };
+    std::mt19937_64 rng(11);
+    std::vector<int64_t> rows, keys;
+    const int64_t all_rows = w.batch * w.heads * w.rows, all_keys = w.batch * w.kv * w.keys;
+    for (int s = 0; s < samples; ++s) {
+      rows.push_back(s < 2 ? s * (all_rows - 1) : int64_t(rng() % uint64_t(all_rows)));
+      keys.push_back(s < 2 ? s * (all_keys - 1) : int64_t(rng() % uint64_t(all_keys)));
+    }
+    double num[3][samples] = {}, den[3][samples] = {};
+    auto judge = [&](int which, int s, const char* name, int64_t at, const std::vector<double>& want) {
+      for (int64_t c = 0; c < w.d; ++c) {
+        const double e = real(got.at(name), at * w.d + c, w.element) - want[size_t(c)];
+        num[which][s] += e * e, den[which][s] += want[size_t(c)] * want[size_t(c)];
+      }
+    };
+    auto sample = [&](int s) {
+      std::vector<double> dq(size_t(w.d)), dk = dq, dv = dq;
+      auto add = [&](std::vector<double>& to, double by, const std::vector<uint8_t>& from, int64_t i) {
+        for (int64_t c = 0; c < w.d; ++c) to[size_t(c)] += by * real(from, i * w.d + c, w.element);
+      };
+      const int64_t row = rows[size_t(s)], first_key = row / w.rows / w.group() * w.keys;
+      const double flow = dot(dout, row, out, row);
+      for (int64_t j = w.first(row % w.rows); j < w.last(row % w.rows); ++j)
+        add(dq, pair(row, first_key + j, flow).second, k, first_key + j);
+      judge(0, s, "dq", row, dq);
+      const int64_t key = keys[size_t(s)], j = key % w.keys;
+      for (int64_t r = key / w.keys * w.group() * w.rows; r < (key / w.keys + 1) * w.group() * w.rows; ++r) {
+        if (j < w.first(r % w.rows) || j >= w.last(r % w.rows)) continue;
+        const auto [weight, moved] = pair(r, key, dot(dout, r, out, r));
+        add(dv, weight, dout, r), add(dk, moved, q, r);
+      }
+      judge(1, s, "dk", key, dk), judge(2, s, "dv", key, dv);
+    };
+    std::vector<std::thread> threads;
+    const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
+    for (unsigned t = 0; t < cores; ++t)
+      threads.emplace_back([&, t] {
+        for (unsigned s = t; s < samples; s += cores) sample(int(s));
+      });
+    for (auto& t : threads) t.join();
+    double worst = 0;
+    for (int x = 0; x < 3; ++x) {
+      double n = 0, d = 0;
+      for (int s = 0; s < samples; ++s) n += num[x][s], d += den[x][s];
+      const double e = std::sqrt(n / d);
+      worst = e == e ? std::max(worst, e) : 1e9;
+    }
+    return worst;
+  }
+
+  // The kernels of a backward alone: all but those of the step that makes the forward's result.
+  static std::vector<size_t> backward_kernels(const run::CudaProgram& p) {
+    const auto& d = p.derivation();
+    ir::NodeId out = 0;
+    for (auto& o : d.plan.graph->outputs)
+      if (o.name == "out") out = o.port.node;
+    std::vector<size_t> kernels;
+    for (size_t k = 0; k < d.kernels.kernels.size(); ++k) {
+      bool forward = false;
+      const plan::Group& g = d.plan.steps[size_t(d.kernels.kernels[k].step)].group;
+      for (auto& m : g.members) forward |= m.node == out;
+      for (auto& e : g.epilogues) forward |= e.node == out;
+      if (!forward) kernels.push_back(k);
+    }
+    return kernels;
+  }
+
   // A graph of some runs, replayed back to back; the median of twenty replays.
   void time(const Work& w, int runs) {
     constexpr int replays = 20;
     std::string key = w.kind + w.transposes + w.format + w.mask;
+    for (auto& [label, loop] : w.told) key += label + std::to_string(loop);
     for (int64_t x : {w.m, w.n, w.k, w.batch, w.heads, w.kv, w.rows, w.keys, w.d})
       key += " " + std::to_string(x);
     if (key != timed_) {
@@ -341,21 +360,45 @@ private:
       timed_ = key;
     }
     if (!graph_ || runs != graphed_) {
+      const std::vector<size_t> some = w.backward() ? backward_kernels(*program_) : std::vector<size_t>{};
       graph_ = gpu_->capture([&] {
-        for (int r = 0; r < runs; ++r) program_->run();
+        for (int r = 0; r < runs; ++r) {
+          for (size_t k : some) program_->run_kernel(k);
+          if (some.empty()) program_->run();
+        }
       });
       graphed_ = runs;
     }
+    const double t = median(*graph_, runs, replays);
+    std::printf("  %.5f ms %.1f TFLOP/s", t * 1e3, w.flops() / t * 1e-12);
+  }
+
+  double median(device::CudaGraph& g, int runs, int replays) {
     std::vector<double> s;
     for (int r = 0; r < replays + 3; ++r) {
       void* from = gpu_->mark();
-      graph_->run();
+      g.run();
       const double t = gpu_->seconds(from, gpu_->mark()) / runs;
       if (r >= 3) s.push_back(t);
     }
     std::sort(s.begin(), s.end());
-    const double t = s[s.size() / 2];
-    std::printf("  %.5f ms %.1f TFLOP/s", t * 1e3, w.flops() / t * 1e-12);
+    return s[s.size() / 2];
+  }
+
+  // Each kernel alone.
+  void parts(const Work& w) {
+    timed_.clear(), graph_.reset();
+    program_ = program(w, false);
+    program_->run();
+    gpu_->wait();
+    const auto& all = program_->derivation().kernels.kernels;
+    for (size_t k = 0; k < all.size(); ++k) {
+      const auto g = gpu_->capture([&] {
+        for (int r = 0; r < 4; ++r) program_->run_kernel(k);
+      });
+      std::printf(" | %s: %.5f ms (%s)", all[k].label.c_str(), median(*g, 4, 9) * 1e3,
+                  all[k].schedule.c_str());
+    }
   }
 
   std::shared_ptr<device::CudaCompiler> compiler_;

@@ -36,6 +36,12 @@ def median_ms(g, runs=10, replays=20):
         if i >= 3: ts.append(a.elapsed_time(b) / runs)
     return sorted(ts)[len(ts) // 2]
 
+class Difference:
+    """A backward: forward and backward in one graph, less the forward."""
+    def __init__(self, whole, first, runs): self.whole, self.first = graphed(whole, runs), graphed(first, runs)
+    def replay(self): self.whole.replay()
+    def median_ms(self, runs): return median_ms(self.whole, runs) - median_ms(self.first, runs)
+
 def randn(*shape, dtype): return torch.randn(*shape, device="cuda", dtype=dtype)
 
 def peers(w):
@@ -47,11 +53,16 @@ def peers(w):
             {"cublas " + w[4]: (lambda: torch.mm(at.t(), b if w[4][1] == "n" else bt.t()))} if w[4][0] == "t" else {})
     b, h, kv, rows, keys, d = map(int, w[1:7]); f = torch.bfloat16
     q, k, v = randn(b, h, rows, d, dtype=f), randn(b, kv, keys, d, dtype=f), randn(b, kv, keys, d, dtype=f)
+    back = w[0] == "backward"
+    if back:
+        for x in (q, k, v): x.requires_grad_()
+        dout = randn(b, h, rows, d, dtype=f)
+        both = lambda run: (lambda: torch.autograd.grad(run(), (q, k, v), dout), run)
     if w[7] in ("full", "causal"):
         def cudnn():
             with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
                 return F.scaled_dot_product_attention(q, k, v, is_causal=w[7] == "causal", enable_gqa=h != kv)
-        return {"cudnn": cudnn}
+        return {"cudnn": both(cudnn) if back else cudnn}
     # FlexAttention, compiled for this case alone; its block mask is made beforehand, as a user would.
     from torch.nn.attention.flex_attention import flex_attention, create_block_mask
     torch._dynamo.reset()
@@ -62,7 +73,8 @@ def peers(w):
     scores = {"softcap": lambda s, b_, h_, i, j: 20 * torch.tanh(s / 20), "alibi": lambda s, b_, h_, i, j: s - slopes[h_] * (i - j)}
     block = create_block_mask(masks[w[7]], None, None, rows, keys, device="cuda") if w[7] in masks else None
     f_ = torch.compile(flex_attention, fullgraph=True)
-    return {"flex": lambda: f_(q, k, v, score_mod=scores.get(w[7]), block_mask=block, enable_gqa=h != kv)}
+    flex = lambda: f_(q, k, v, score_mod=scores.get(w[7]), block_mask=block, enable_gqa=h != kv)
+    return {"flex": both(flex) if back else flex}
 
 rows = []
 state = subprocess.run(["nvidia-smi", "--query-gpu=driver_version,clocks.sm,power.draw,temperature.gpu", "--format=csv,noheader"], capture_output=True, text=True).stdout.strip()
@@ -86,13 +98,14 @@ for line in open(works):
                 times["ours"].append(ms); row["tflops"] = rate * ms
             except Exception: print(t, flush=True)
         def theirs_():
-            for name, g in graphs.items(): times[name].append(median_ms(g, runs))
+            for name, g in graphs.items():
+                times[name].append(g.median_ms(runs) if isinstance(g, Difference) else median_ms(g, runs))
         runs = 2
         mine()  # loads the kernel; long ones need fewer runs in a graph
         if times["ours"]: runs = max(2, min(10, int(8 / times["ours"][0])))
         times["ours"].clear()
         for name, f in peers(w).items():
-            try: graphs[name] = graphed(f, runs)
+            try: graphs[name] = Difference(*f, runs) if isinstance(f, tuple) else graphed(f, runs)
             except Exception as e: row.setdefault("left out", {})[name] = str(e).split("\n")[0][:200]
         times.update({name: [] for name in graphs})
         begin = time.time()

@@ -191,8 +191,8 @@ TensorMap Cuda::tensor_map(const BulkWindow& w, uint64_t address) const {
   TensorMap out;
   const std::vector<uint32_t> step(w.box.size(), 1);
   check(driver_->tensor_map(&out, w.element_bits == 16 ? f16 : f32, unsigned(w.extent.size()), address,
-                            w.extent.data(), w.stride.data(), w.box.data(), step.data(), 0, swizzle_128,
-                            promote_256, 0),
+                            w.extent.data(), w.stride.data(), w.box.data(), step.data(), 0,
+                            w.swizzled ? swizzle_128 : 0, promote_256, 0),
         "describing a window");
   return out;
 }

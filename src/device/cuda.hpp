@@ -104,7 +104,7 @@ public:
   // `arguments`: where the value of each parameter lies.
   void launch(void* function, int64_t blocks, int lanes, int64_t shared_bytes,
               const std::vector<void*>& arguments);
-  TensorMap tensor_map(const BulkWindow& w, uint64_t address) const; // rows of 128 bytes, swizzled
+  TensorMap tensor_map(const BulkWindow& w, uint64_t address) const;
   // What `work` starts, as a graph that starts it at once.
   std::shared_ptr<CudaGraph> capture(const std::function<void()>& work);
   void wait(); // throws what a kernel did wrong

@@ -45,6 +45,7 @@ struct BulkWindow {
   int argument = 0, element_bits = 16;
   std::vector<uint64_t> extent, stride; // of all dimensions; of all but the innermost
   std::vector<uint32_t> box;
+  bool swizzled = true; // rows of 128 bytes; else a box lies as it is
 };
 
 // One kernel of a unit. Its text is in the unit's source, or its own where a device takes one text a kernel.

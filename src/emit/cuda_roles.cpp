@@ -60,8 +60,10 @@ private:
   }
 
   std::string place(int r, int64_t at) const {
-    return "base + " + number(ring(r).at + at) + " + (" + in_team(r, slot(r)) + ") * " +
-           number(ring(r).bytes);
+    const Ring& x = ring(r);
+    const bool vector = at >= x.bytes;
+    return "base + " + number(vector ? x.vectors + at - x.bytes : x.at + at) + " + (" + in_team(r, slot(r)) +
+           ") * " + number(vector ? x.vector_bytes : x.bytes);
   }
 
   std::string low(const Window& w) const { // of a matrix descriptor
@@ -84,7 +86,14 @@ private:
   }
 
   void print(const Arm& x) {
-    u.line("tang_bar_expect(" + barrier(x.ring, true) + ", " + number(ring(x.ring).bytes) + ");");
+    u.line("tang_bar_expect(" + barrier(x.ring, true) + ", " + number(ring(x.ring).arrives) + ");");
+  }
+
+  void print(const Locate& x) {
+    const std::string m = "m" + number(x.memory);
+    u.line("const float* const " + m + " = (const float*)(raw + (" + place(x.ring, x.at) +
+           " - tang_shared(raw)));");
+    u.line("(void)" + m + ";");
   }
 
   void print(const Load& x) {

@@ -1,6 +1,7 @@
 // The parts of expand_roles: places of rings and maps, the roles' statements, statements by rows, the order
 // of work.
 #pragma once
+#include <deque>
 #include <functional>
 #include <set>
 
@@ -16,6 +17,7 @@ inline constexpr int64_t atom = 64;            // rows of a warpgroup's matrix i
 inline constexpr int64_t line = 128;           // bytes of a row of a box: the span of the swizzle
 inline constexpr int64_t box_alignment = 1024; // of the swizzle's pattern
 inline constexpr int64_t warp_rows = 16;
+inline constexpr int64_t spare_registers = 24; // of a lane, beside its fragments
 
 template <class T> void put(Block& b, T x) { b.push_back({std::move(x)}); }
 
@@ -27,6 +29,11 @@ public:
 
 private:
   using What = std::vector<const kernel::Stmt*>;
+
+  struct Flying { // a contraction that was issued; `before`: for the block before this one
+    size_t contract;
+    bool before = false;
+  };
 
   // Places: rings, barriers, maps.
   std::optional<std::string> place();
@@ -43,12 +50,19 @@ private:
                : parts_.tiles[size_t(tile)].rows;
   }
 
+  // In a slot: an operand's boxes of 128-byte rows, a vector's values.
   int64_t bytes(int tile) const {
+    const StagedTile& t = parts_.tiles[size_t(tile)];
+    if (t.vector) return t.columns * 4;
     return ceil_div(slot_rows(tile) * boxes(parts_.tiles[size_t(tile)]) * line, box_alignment) *
            box_alignment;
   }
 
-  int map_for(int memory, std::vector<int64_t> box);
+  int map_for(int memory, std::vector<int64_t> box, bool vector = false);
+  int add_ring(const std::string& name, std::vector<int> tiles, int depth, bool own);
+  std::optional<std::string> rings();
+  std::optional<int> ring_of_vector(int memory, std::map<int, size_t>& last) const;
+  int64_t held(const std::vector<Flying>& over) const;
   std::string roles_refuse() const;
   std::string split();
   std::string fields_refuse() const;
@@ -60,11 +74,12 @@ private:
   void release_hoisted(Block& to);
   Window window(int tile, bool is_a, bool k_major);
   void issue(size_t c, Block& to);
-  void finish_first(size_t n, std::vector<size_t>& flying, Block& to);
-  void walk(const What& what, std::vector<size_t>& flying, Block& to);
-  What stage(bool partial, bool touching_last, bool others) const;
+  void finish_first(size_t n, std::vector<Flying>& flying, Block& to);
+  void walk(const What& what, std::vector<Flying>& flying, Block& to);
+  const kernel::Stmt* in_block(const kernel::Stmt& s, bool partial);
+  What stage(bool partial, bool touching_last, bool others);
   void store(const Apply& a, Block& to);
-  void ending(std::vector<size_t>& flying, Block& to);
+  void ending(Block& to);
   void loops(int peeled, Block& to, const std::function<void(bool partial, Block&)>& body);
   void decode(Works& w);
 
@@ -77,7 +92,12 @@ private:
   void producer_body(Block& to);
   void math_body(Block& to);
   void skewed(Block& to);
+  void one_sum(Block& to);
   void in_order(Block& to);
+  void body_in_order(bool partial, std::vector<Flying>& flying, Block& to);
+  std::vector<Flying> over_the_edge();
+  Affine beyond_first() const;
+  void around(Block inner, Block& to) const;
   int contract_of(const kernel::Stmt* s) const;
   bool is_late(const Fold& f) const;
   Varies varies(const Body& b, Var column) const;
@@ -90,9 +110,11 @@ private:
   const int64_t limit_;
   TensorParts parts_;
   Program p_;
-  std::vector<int> rings_of_;      // of each tile
-  std::vector<int64_t> offset_;    // of each tile in its slot
-  std::vector<int> contract_ring_; // -1: all operands are hoisted
+  std::vector<int> rings_of_;            // of each tile
+  std::vector<int64_t> offset_;          // of each tile in its slot
+  std::vector<int> contract_ring_;       // that it is the first to read; -1: none
+  std::vector<std::vector<int>> closes_; // the rings that no contraction after this one reads
+  std::deque<kernel::Stmt> whole_;       // statements of full blocks: without their partial bounds
   std::vector<std::vector<int>> ring_tiles_;
   std::vector<int> late_;   // memories that lanes hold in parts
   std::vector<int> map_of_; // of each tile

@@ -23,7 +23,7 @@ struct Barrier {
 struct Slot {
   int64_t version = 0;        // of its contents; fills begin a new one
   int pending = 0;            // copies on their way
-  std::vector<double> values; // by 128-byte rows of boxes, as loaded
+  std::vector<double> values; // at the byte where each begins
 };
 
 struct Copy {
@@ -36,6 +36,11 @@ struct Flight { // an issued contraction
   const Issue* what;
   std::vector<std::pair<Slot*, int64_t>> slots; // and their versions at issue
   int a_index = 0, b_index = 0;
+};
+
+struct Near { // a staged vector
+  Slot* slot;
+  int64_t at;
 };
 
 struct Store { // a flush on its way out of a slot
@@ -62,6 +67,7 @@ struct Agent {
   std::vector<Store> stores;
   std::map<int, std::vector<double>> fragments; // [64, columns]
   std::set<int> partial;
+  std::map<int, Near> near;
 };
 
 class RoleMachine {
@@ -136,11 +142,16 @@ private:
   bool touches_flying(const Agent& a, const Touched& t) const;
 
   RowPoints points(Agent& a) {
-    return RowPoints{
-        p_.kernel, globals_, a.fragments, a.vars, a.team * rows_of_team, [this](const std::string& s) {
-          tell(RoleFault::outside, s);
-        }};
+    return RowPoints{p_.kernel,
+                     globals_,
+                     a.fragments,
+                     a.vars,
+                     a.team * rows_of_team,
+                     [this](const std::string& s) { tell(RoleFault::outside, s); },
+                     [this, &a](int memory, int64_t at) { return near(a, memory, at); }};
   }
+
+  double* near(Agent& a, int memory, int64_t at);
 
   const Program& p_;
   std::vector<Buffer>& globals_;

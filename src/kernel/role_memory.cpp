@@ -15,6 +15,7 @@ void RoleMachine::landed(const Copy& c) {
   const int64_t width = m.box.back(), bytes = expr::row(g.format).bits / 8;
   int64_t lines = 1;
   for (size_t d = 0; d + 1 < m.box.size(); ++d) lines *= m.box[d];
+  const int64_t row = width * bytes; // of a box in the slot
   for (int64_t r = 0; r < lines; ++r)
     for (int64_t x = 0; x < width; ++x) {
       int64_t left = r, at = (c.from.back() + x) * g.strides.back();
@@ -25,12 +26,20 @@ void RoleMachine::landed(const Copy& c) {
         inside &= i >= 0 && i < g.shape[d];
         at += i * g.strides[d];
       }
-      s.values[size_t((c.at + r * row_bytes) / bytes + x)] =
-          inside ? globals_[size_t(m.memory)].r[size_t(at)] : 0;
+      s.values[size_t(c.at + r * row + x * bytes)] = inside ? globals_[size_t(m.memory)].r[size_t(at)] : 0;
     }
   --s.pending;
   Barrier& b = barriers_[size_t(p_.rings[size_t(c.ring)].full + c.index)];
-  arrive(b, 0, -lines * row_bytes);
+  arrive(b, 0, -lines * row);
+}
+
+double* RoleMachine::near(Agent& a, int memory, int64_t at) {
+  const auto it = a.near.find(memory);
+  if (it == a.near.end() || it->second.slot->pending || !it->second.slot->version) {
+    tell(RoleFault::early, "lanes read a vector before it is there");
+    return nullptr;
+  }
+  return &it->second.slot->values[size_t(it->second.at + at * 4)];
 }
 
 void RoleMachine::let(Agent& a, const kernel::Let& l) {
@@ -74,7 +83,7 @@ double RoleMachine::operand(const Agent& a, const Window& w, int slot, int64_t b
     byte += row * row_bytes + in * bytes;
   else
     byte += row / width * (int64_t(w.lead) * 16) + row % width * bytes + in * row_bytes;
-  return s.values[size_t(byte / bytes)];
+  return s.values[size_t(byte)];
 }
 
 void RoleMachine::finish(Agent& a, const Finish& x) {

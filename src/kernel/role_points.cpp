@@ -35,6 +35,7 @@ double* RowPoints::place(const Ref& r, const Body& b) {
     const int64_t row = at(r.index[size_t(s.row_dim)].affine) - first_row;
     return &v[size_t(row * s.columns + (s.column_dim < 0 ? 0 : at(r.index[size_t(s.column_dim)].affine)))];
   }
+  if (m.home == Home::shared) return near(r.memory, at(r.index[0], b));
   int64_t flat = 0;
   for (size_t d = 0; d < r.index.size(); ++d) {
     const int64_t i = at(r.index[d], b);

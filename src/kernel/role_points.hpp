@@ -15,6 +15,7 @@ struct RowPoints {
   std::vector<int64_t>& vars;
   int64_t first_row; // of the team, in its block
   std::function<void(const std::string&)> outside;
+  std::function<double*(int memory, int64_t at)> near; // an element of a staged vector, or nothing
 
   void run(const Rows& x);
   int64_t integer(const Ref& r); // an element of an integer memory

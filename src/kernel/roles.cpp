@@ -50,11 +50,11 @@ void Expander::fill(int ring, const Affine& at, Block& to) {
   put(to, Arm{ring});
   for (int t : ring_tiles_[size_t(ring)]) {
     const StagedTile& x = parts_.tiles[size_t(t)];
-    for (int64_t b = 0; b < boxes(x); ++b) {
+    for (int64_t b = 0; b < (x.vector ? 1 : boxes(x)); ++b) {
       std::vector<Affine> from;
       for (auto& c : x.source.index) {
-        Affine a = moved(moved(moved(c.affine, parts_.pipe->var, at), x.column, constant(b * box_columns(x))),
-                         x.row, constant(0));
+        Affine a = moved(moved(c.affine, parts_.pipe->var, at), x.column, constant(b * box_columns(x)));
+        if (x.row >= 0) a = moved(a, x.row, constant(0));
         if (p_.rings[size_t(ring)].own && coefficient(c.affine, x.row)) a = a + variable(p_.team, atom);
         from.push_back(a);
       }
@@ -95,11 +95,24 @@ void Expander::producer_body(Block& to) {
     return;
   }
   fill_hoisted(to);
+  Block inner;
   Loop l = parts_.pipe->reverse ? Loop{parts_.pipe->var, hi - constant(step()), lo, -step(), {}}
                                 : Loop{parts_.pipe->var, lo, hi, step(), {}};
   for (int r : contract_ring_)
     if (r >= 0) fill(r, t, l.body);
-  put(to, std::move(l));
+  put(inner, std::move(l));
+  around(std::move(inner), to);
+}
+
+// The outer loops, with `inner` in the innermost.
+void Expander::around(Block inner, Block& to) const {
+  for (size_t o = parts_.outer.size(); o-- > 0;) {
+    const kernel::Loop& x = *parts_.outer[o];
+    Loop l{x.var, x.begin, x.end, x.step, std::move(inner)};
+    inner = {};
+    put(inner, std::move(l));
+  }
+  to.insert(to.end(), inner.begin(), inner.end());
 }
 
 // ---- the math teams
@@ -141,36 +154,53 @@ void Expander::issue(size_t i, Block& to) {
   x.what = *c.node;
   x.b.steps.resize(size_t(c.terms * expr::row(x.format).bits / 256));
   put(to, std::move(x));
-  if (contract_ring_[i] >= 0) put(to, Advance{contract_ring_[i]});
+  for (int r : closes_[i]) put(to, Advance{r});
 }
 
 // The `n` oldest of what flies are complete: their tiles may be used, their slots overwritten.
-void Expander::finish_first(size_t n, std::vector<size_t>& flying, Block& to) {
+void Expander::finish_first(size_t n, std::vector<Flying>& flying, Block& to) {
   Finish x{int(flying.size() - n), {}};
+  Block kept, released;
   for (size_t i = 0; i < n; ++i) {
-    const ContractParts& c = parts_.contracts[flying[i]];
+    const ContractParts& c = parts_.contracts[flying[i].contract];
     x.tiles.push_back(c.node->dst.memory);
     if (c.a < 0) x.tiles.push_back(c.node->a.memory);
+    for (int r : closes_[flying[i].contract]) {
+      // Of the block before, unless this block's last reader was issued since.
+      const auto again = std::find_if(flying.begin(), flying.end(), [&](const Flying& y) {
+        return !y.before && y.contract == flying[i].contract;
+      });
+      const int back = flying[i].before && again != flying.end() ? 2 : 1;
+      put(flying[i].before ? kept : released, Release{r, back});
+    }
   }
   put(to, std::move(x));
-  for (size_t i = 0; i < n; ++i)
-    if (const int r = contract_ring_[flying[i]]; r >= 0) put(to, Release{r, 1});
+  if (!kept.empty()) put(to, When{beyond_first(), std::move(kept)});
+  to.insert(to.end(), released.begin(), released.end());
   flying.erase(flying.begin(), flying.begin() + int64_t(n));
+}
+
+// >= 0 in every block but the first of a block of work.
+Affine Expander::beyond_first() const {
+  const Affine at = variable(parts_.pipe->var);
+  Affine out = parts_.pipe->reverse ? last() - at - constant(2 * step()) : at - first() - constant(step());
+  for (auto* o : parts_.outer) out = out + variable(o->var, step());
+  return out;
 }
 
 // Statements in order; a wait lands just before the first statement that touches what a contraction in flight
 // writes, or overwrites the fragment that it reads.
-void Expander::walk(const What& what, std::vector<size_t>& flying, Block& to) {
+void Expander::walk(const What& what, std::vector<Flying>& flying, Block& to) {
   for (auto* s : what) {
     if (const int c = contract_of(s); c >= 0) {
       issue(size_t(c), to);
-      flying.push_back(size_t(c));
+      flying.push_back({size_t(c)});
       continue;
     }
     const Touched t = touched(*s);
     auto has = [](const std::vector<int>& v, int m) { return std::find(v.begin(), v.end(), m) != v.end(); };
     for (size_t j = flying.size(); j-- > 0;) {
-      const ContractParts& c = parts_.contracts[flying[j]];
+      const ContractParts& c = parts_.contracts[flying[j].contract];
       if (has(t.reads, c.node->dst.memory) || has(t.writes, c.node->dst.memory) ||
           (c.a < 0 && has(t.writes, c.node->a.memory))) {
         finish_first(j + 1, flying, to);
@@ -186,21 +216,32 @@ void Expander::walk(const What& what, std::vector<size_t>& flying, Block& to) {
   }
 }
 
-// The body of a block without its contractions: in a full block partial bounds go, and then what copies a
-// tile onto itself.
-Expander::What Expander::stage(bool partial, bool touching_last, bool others) const {
+// A statement as a block of the loop has it: in a full block partial bounds go, and then what copies a tile
+// onto itself.
+const kernel::Stmt* Expander::in_block(const kernel::Stmt& s, bool partial) {
+  auto* a = std::get_if<Apply>(&s.node);
+  if (partial || !a) return &s;
+  if (a->body.values.size() == 1 && !a->body.when && a->bounds.empty()) {
+    const expr::Term& v = (*k_.pool)[a->body.values[0]];
+    if (v.op == expr::Op::arg && same_place(a->body.refs[size_t(v.whole)], a->dst[0])) return nullptr;
+  }
+  if (a->partial.empty()) return &s;
+  Apply full = *a;
+  full.partial.clear();
+  whole_.push_back({std::move(full)});
+  return &whole_.back();
+}
+
+// The body of a block without its contractions.
+Expander::What Expander::stage(bool partial, bool touching_last, bool others) {
   What out;
   const int last_dst = parts_.contracts.back().node->dst.memory;
   for (auto& s : parts_.pipe->body) {
-    if (std::get_if<Contract>(&s.node)) continue;
-    auto* a = std::get_if<Apply>(&s.node);
-    if (!partial && a && a->body.values.size() == 1 && !a->body.when && a->bounds.empty()) {
-      const expr::Term& v = (*k_.pool)[a->body.values[0]];
-      if (v.op == expr::Op::arg && same_place(a->body.refs[size_t(v.whole)], a->dst[0])) continue;
-    }
+    const kernel::Stmt* kept = std::get_if<Contract>(&s.node) ? nullptr : in_block(s, partial);
+    if (!kept) continue;
     const Touched t = touched(s);
     const bool touches = std::find(t.writes.begin(), t.writes.end(), last_dst) != t.writes.end();
-    if (touches ? touching_last : others) out.push_back(&s);
+    if (touches ? touching_last : others) out.push_back(kept);
   }
   return out;
 }
@@ -258,7 +299,7 @@ void Expander::skewed(Block& to) {
   for (auto& s : segments_) any_partial |= s.partial && !(s.begin == s.end);
   When some{last() - first() - constant(1), {}};
   Block& in = some.then;
-  std::vector<size_t> flying;
+  std::vector<Flying> flying;
   put(in, Await{r0, true});
   put(in, role::Let{kernel::Let{parts_.pipe->var, kernel::Let::affine, {last() - constant(step())}, 1, {}}});
   What head = stage(any_partial, false, true);
@@ -266,7 +307,7 @@ void Expander::skewed(Block& to) {
   walk(head, flying, in);
   const What late = f_.late ? stage(false, true, false) : What{};
   loops(1, in, [&](bool partial, Block& b) {
-    std::vector<size_t> up;
+    std::vector<Flying> up;
     put(b, Await{r0, true});
     if (f_.turns) put(b, Turn{Turn::take});
     What first_ = {c0};
@@ -286,44 +327,82 @@ void Expander::skewed(Block& to) {
   put(to, std::move(some));
 }
 
-void Expander::in_order(Block& to) {
-  bool alone = parts_.contracts.size() == 1 && contract_ring_[0] >= 0;
-  for (auto& s : parts_.pipe->body) alone &= std::get_if<Contract>(&s.node) != nullptr;
-  const int64_t lag = alone ? f_.lag : 0;
-  loops(0, to, [&](bool partial, Block& b) {
-    What all;
-    const What kept = stage(partial, true, true);
-    size_t next = 0;
-    for (auto& s : parts_.pipe->body) { // contractions stay in their places among the others
-      if (std::get_if<Contract>(&s.node))
-        all.push_back(&s);
-      else if (next < kept.size() && kept[next] == &s)
-        all.push_back(kept[next++]);
-    }
-    std::vector<size_t> flying;
-    for (auto* s : all) {
-      if (const int c = contract_of(s); c >= 0 && contract_ring_[size_t(c)] >= 0)
-        put(b, Await{contract_ring_[size_t(c)], true});
-      walk({s}, flying, b);
-    }
-    if (!lag) {
-      if (!flying.empty()) finish_first(flying.size(), flying, b);
-      return;
-    }
-    // Nothing in the loop reads the result: `lag` contractions stay in flight over the back edge.
+// A loop of one contraction: nothing in it reads the result, so that `lag` of them stay in flight over the
+// back edge.
+void Expander::one_sum(Block& to) {
+  const int64_t lag = f_.lag;
+  loops(0, to, [&](bool, Block& b) {
+    put(b, Await{contract_ring_[0], true});
+    issue(0, b);
     put(b, Finish{int(lag), {parts_.contracts[0].node->dst.memory}});
     const Affine done = parts_.pipe->reverse
                             ? last() - variable(parts_.pipe->var) - constant((1 + lag) * step())
                             : variable(parts_.pipe->var) - first() - constant(lag * step());
     put(b, When{done, {{Release{contract_ring_[0], int(1 + lag)}}}});
   });
-  if (!lag) return;
   put(to, Finish{0, {parts_.contracts[0].node->dst.memory}});
   for (int64_t x = lag; x > 0; --x)
     put(to, When{last() - first() - constant((x - 1) * step() + 1), {{Release{contract_ring_[0], int(x)}}}});
 }
 
-void Expander::ending(std::vector<size_t>& flying, Block& to) {
+// The statements of one block as they stand; contractions stay in their places among the others.
+void Expander::body_in_order(bool partial, std::vector<Flying>& flying, Block& to) {
+  for (auto& own : parts_.pipe->body) {
+    const kernel::Stmt* s = in_block(own, partial);
+    if (!s) continue;
+    const int c = contract_of(s), r = c >= 0 ? contract_ring_[size_t(c)] : -1;
+    if (r >= 0) {
+      put(to, Await{r, true});
+      for (int t : ring_tiles_[size_t(r)])
+        if (parts_.tiles[size_t(t)].vector)
+          put(to, Locate{parts_.tiles[size_t(t)].memory, r, offset_[size_t(t)]});
+    }
+    walk({s}, flying, to);
+  }
+}
+
+// What a block issues last runs on while the next one begins, as far as registers and slots allow.
+std::vector<Expander::Flying> Expander::over_the_edge() {
+  std::vector<Flying> left;
+  Block unused;
+  body_in_order(true, left, unused);
+  for (auto& x : left) x.before = true;
+  auto slots = [&] {
+    for (auto& x : left)
+      for (int r : closes_[x.contract])
+        if (p_.rings[size_t(r)].depth < 2) return false;
+    return f_.lag > 0;
+  };
+  while (!left.empty() && (!slots() || held(left) + spare_registers > f_.math_registers))
+    left.erase(left.begin());
+  return left;
+}
+
+void Expander::in_order(Block& to) {
+  if (parts_.contracts.size() == 1 && contract_ring_[0] >= 0 && parts_.pipe->body.size() == 1 && f_.lag > 0)
+    return one_sum(to);
+  const std::vector<Flying> over = over_the_edge();
+  Block inner;
+  loops(0, inner, [&](bool partial, Block& b) {
+    std::vector<Flying> flying = over;
+    body_in_order(partial, flying, b);
+    if (flying.size() > over.size()) finish_first(flying.size() - over.size(), flying, b);
+  });
+  around(std::move(inner), to);
+  if (over.empty()) return;
+  Finish x{0, {}};
+  When ran{last() - first() - constant(1), {}};
+  for (auto& o : over) {
+    const ContractParts& c = parts_.contracts[o.contract];
+    x.tiles.push_back(c.node->dst.memory);
+    for (int r : closes_[o.contract]) put(ran.then, Release{r, 1});
+  }
+  put(to, std::move(x));
+  if (!ran.then.empty()) put(to, std::move(ran));
+}
+
+void Expander::ending(Block& to) {
+  std::vector<Flying> flying;
   for (int m : late_)
     for (auto& s : parts_.pipe->body)
       if (auto* f = std::get_if<Fold>(&s.node); f && f->dst[0].memory == m) put(to, Settle{m, f->combine[0]});
@@ -345,10 +424,9 @@ void Expander::math_body(Block& to) {
   for (size_t r = 0; r < p_.rings.size(); ++r)
     if (!ring_tiles_[r].empty() && parts_.tiles[size_t(ring_tiles_[r][0])].hoisted)
       put(to, Await{int(r), true});
-  std::vector<size_t> flying;
   (f_.skew ? skewed(to) : in_order(to));
   if (!f_.reuse) release_hoisted(to);
-  ending(flying, to);
+  ending(to);
   if (f_.reuse) {
     put(to, Flushed{false});
     release_hoisted(to);

@@ -9,10 +9,11 @@ namespace tang::kernel {
 namespace role {
 
 // A window of a global: `box` elements along each of its dimensions; the innermost is one 128-byte row of a
-// slot.
+// slot. A vector's window lies in a slot as it is: one row of any length.
 struct Map {
   int memory = -1;
   std::vector<int64_t> box;
+  bool vector = false;
 };
 
 // Slots that the producer fills and the math teams empty. Barrier of slot s: full + s, empty + s; of a ring
@@ -21,7 +22,9 @@ struct Ring {
   std::string name;
   int depth = 1;
   bool own = false;
-  int64_t at = 0, bytes = 0; // of slot 0 in shared memory; of one slot (of one team)
+  int64_t at = 0, bytes = 0;             // of slot 0 in shared memory; of one slot (of one team)
+  int64_t arrives = 0;                   // bytes of the copies that fill one slot
+  int64_t vectors = 0, vector_bytes = 0; // a slot's vectors lie apart: places from `bytes` on
   int full = 0, empty = 0;
   int releases = 4; // arrivals that empty a slot: one a warp of each team that reads it
 };
@@ -50,6 +53,12 @@ struct Advance {
 
 struct Release { // the window `back` advances ago may be overwritten
   int ring, back;
+};
+
+// A staged vector: until its slot is released the lanes read it in the ring's next slot, `at` bytes in.
+struct Locate {
+  int memory, ring;
+  int64_t at;
 };
 
 // A matrix operand in shared memory: the ring's next slot, `at` bytes in, team * `team` bytes on; its k step
@@ -161,7 +170,7 @@ struct Works {
 
 struct Stmt {
   std::variant<Await, Arm, Load, Advance, Release, Issue, Finish, Hold, Turn, Meet, Rows, Settle, Flush,
-               Flushed, Join, Let, Divide, Loop, When, Teams, Works>
+               Flushed, Join, Let, Divide, Loop, When, Teams, Works, Locate>
       node;
 };
 

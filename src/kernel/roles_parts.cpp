@@ -57,6 +57,35 @@ Result<StagedTile> staged_tile(const Kernel& k, const Apply& a, bool hoisted) {
   return t;
 }
 
+// One row of 32-bit values, as it lies.
+Result<StagedTile> staged_vector(const Kernel& k, const Apply& a) {
+  if (!reads_one(k, a) || a.axes.size() != 1) return Refusal{"a vector is computed while it is staged"};
+  const Ref& src = a.body.refs[size_t((*k.pool)[a.body.values[0]].whole)];
+  const Memory& g = k.memories[size_t(src.memory)];
+  const int last = int(g.shape.size()) - 1, bits = expr::row(g.format).bits;
+  StagedTile t;
+  t.memory = a.dst[0].memory, t.source = src, t.vector = true;
+  t.column = a.axes[0].var, t.rows = 1, t.columns = a.axes[0].extent;
+  if (g.home != Home::global || g.format != k.memories[size_t(t.memory)].format || bits != 32)
+    return Refusal{"a staged vector is not of 32-bit values"};
+  if (last > 4 || t.columns > 256 || t.columns % 4) return Refusal{"a vector has no window"};
+  if (dimension_of(src, t.column) != last || g.strides[size_t(last)] != 1)
+    return Refusal{"the values of a vector do not lie next to each other"};
+  for (int d = 0; d < last; ++d)
+    if (g.strides[size_t(d)] * bits / 8 % 16 && g.shape[size_t(d)] > 1)
+      return Refusal{"rows of vectors do not begin at multiples of 16 bytes"};
+  return t;
+}
+
+// The loop's pipeline, inside loops that count from 0.
+Result<const Pipeline*> innermost(const Loop& l, std::vector<const Loop*>& outer) {
+  if (l.body.size() != 1 || !(l.begin == constant(0))) return Refusal{"a loop holds more than a loop"};
+  outer.push_back(&l);
+  if (auto* p = std::get_if<Pipeline>(&l.body[0].node)) return p;
+  auto* in = std::get_if<Loop>(&l.body[0].node);
+  return in ? innermost(*in, outer) : Result<const Pipeline*>(Refusal{"a loop holds more than a loop"});
+}
+
 Result<ContractParts> contract_parts(const Kernel& k, const TensorParts& parts, const Contract& c) {
   if (c.m.size() != 1 || c.n.size() != 1 || c.k.size() != 1)
     return Refusal{"a contraction has several axes on a side"};
@@ -134,8 +163,15 @@ Touched touched(const Stmt& s) {
 Result<TensorParts> tensor_parts(const Kernel& k) {
   TensorParts out;
   for (auto& s : k.body) {
-    if (auto* p = std::get_if<Pipeline>(&s.node)) {
+    const auto* p = std::get_if<Pipeline>(&s.node);
+    const auto* loop = std::get_if<Loop>(&s.node);
+    if (p || loop) {
       if (out.pipe) return Refusal{"it has several loops"};
+      if (loop) {
+        auto in = innermost(*loop, out.outer);
+        if (!in) return Refusal{in.why()};
+        p = *in;
+      }
       out.pipe = p;
     } else if (std::get_if<Let>(&s.node)) {
       if (out.pipe) return Refusal{"integers after the loop"};
@@ -155,7 +191,7 @@ Result<TensorParts> tensor_parts(const Kernel& k) {
     const Apply* a = as_apply(s);
     if (!a || home(k, a->dst[0]) != Home::shared)
       return Refusal{"an operand is not copied into shared memory"};
-    auto t = staged_tile(k, *a, false);
+    auto t = a->axes.size() == 1 ? staged_vector(k, *a) : staged_tile(k, *a, false);
     if (!t) return Refusal{t.why()};
     out.tiles.push_back(*t);
   }

@@ -8,8 +8,9 @@ namespace tang::kernel {
 
 // A shared tile and the window of a global that it holds.
 struct StagedTile {
-  int memory = -1; // the tile, [rows, columns]
-  Ref source;      // over the two axes
+  int memory = -1;     // the tile, [rows, columns]; of a vector [columns]
+  bool vector = false; // no operand of a contraction: 32-bit values that lanes read
+  Ref source;          // over the two axes
   Var row = -1, column = -1;
   int64_t rows = 0, columns = 0;
   bool hoisted = false;
@@ -25,7 +26,8 @@ struct ContractParts {
 
 struct TensorParts {
   const Pipeline* pipe = nullptr;
-  Block lets, starts, finish; // integers; first values of fragments; what follows the loop
+  std::vector<const Loop*> outer; // loops around the pipeline, outermost first; each starts at 0
+  Block lets, starts, finish;     // integers; first values of fragments; what follows the loop
   std::vector<StagedTile> tiles;
   std::vector<ContractParts> contracts; // in body order
   int64_t rows = 0;                     // of the fragments

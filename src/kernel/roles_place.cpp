@@ -1,67 +1,117 @@
 #include "tang/kernel/expander.hpp"
 
+#include <algorithm>
+
 namespace tang::kernel::role {
 
 namespace {
 // Registers a thread that a launch of so many threads is given at most; setmaxnreg deals from that pool.
 int64_t register_pool(int threads) { return 65536 / threads / 8 * 8 * (threads / 128); }
+
+int64_t round_up(int64_t v, int64_t to) { return ceil_div(v, to) * to; }
 } // namespace
 
-int Expander::map_for(int memory, std::vector<int64_t> box) {
+int Expander::map_for(int memory, std::vector<int64_t> box, bool vector) {
   for (size_t m = 0; m < p_.maps.size(); ++m)
-    if (p_.maps[m].memory == memory && p_.maps[m].box == box) return int(m);
-  p_.maps.push_back({memory, std::move(box)});
+    if (p_.maps[m].memory == memory && p_.maps[m].box == box && p_.maps[m].vector == vector) return int(m);
+  p_.maps.push_back({memory, std::move(box), vector});
   return int(p_.maps.size()) - 1;
 }
 
-std::optional<std::string> Expander::place() {
+int Expander::add_ring(const std::string& name, std::vector<int> tiles, int depth, bool own) {
+  for (int t : tiles) rings_of_[size_t(t)] = int(p_.rings.size());
+  Ring ring;
+  ring.name = name, ring.depth = depth, ring.own = own;
+  ring.releases = 4 * (own ? 1 : f_.math);
+  p_.rings.push_back(std::move(ring));
+  ring_tiles_.push_back(std::move(tiles));
+  return int(p_.rings.size()) - 1;
+}
+
+// A ring a hoisted operand; one for what a contraction is the first to read. Vectors travel with the operands
+// that stay the longest.
+std::optional<std::string> Expander::rings() {
   rings_of_.assign(parts_.tiles.size(), -1);
-  offset_.assign(parts_.tiles.size(), 0);
-  auto add = [&](const std::string& name, std::vector<int> tiles, int depth, bool own) {
-    for (int t : tiles) rings_of_[size_t(t)] = int(p_.rings.size());
-    p_.rings.push_back({name, depth, own, 0, 0, 0, 0, 4 * (own ? 1 : f_.math)});
-    ring_tiles_.push_back(std::move(tiles));
-    return int(p_.rings.size()) - 1;
-  };
   for (size_t t = 0; t < parts_.tiles.size(); ++t) {
     const StagedTile& x = parts_.tiles[t];
     if (!x.hoisted) continue;
     bool rows = false; // it holds the teams' own rows
     for (auto& c : parts_.contracts) rows |= c.a == int(t);
     for (auto& c : parts_.contracts)
-      if (rows && (c.b == int(t) || !c.a_k_major)) return "a hoisted operand of rows has its terms apart";
-    add(k_.memories[size_t(x.memory)].name, {int(t)}, rows ? f_.hoisted : 1, rows);
+      if (rows && (c.b == int(t) || (c.a == int(t) && !c.a_k_major)))
+        return "a hoisted operand of rows has its terms apart";
+    add_ring(k_.memories[size_t(x.memory)].name, {int(t)}, rows ? f_.hoisted : 1, rows);
   }
   size_t depth = 0;
-  for (auto& c : parts_.contracts) {
+  std::map<int, size_t> last; // contraction that reads a ring last
+  for (size_t i = 0; i < parts_.contracts.size(); ++i) {
+    const ContractParts& c = parts_.contracts[i];
     std::vector<int> mine;
     for (int t : {c.a, c.b})
       if (t >= 0 && rings_of_[size_t(t)] < 0) mine.push_back(t);
-    if (mine.empty()) {
-      contract_ring_.push_back(-1);
-      continue;
-    }
-    if (depth >= f_.stages.size())
+    if (!mine.empty() && depth >= f_.stages.size())
       return "the schedule names no ring depth for contraction " + std::to_string(depth);
     contract_ring_.push_back(
-        add("c" + std::to_string(contract_ring_.size()), mine, f_.stages[depth++], false));
+        mine.empty() ? -1 : add_ring("c" + std::to_string(i), mine, f_.stages[depth++], false));
+    for (int t : {c.a, c.b})
+      if (t >= 0 && !parts_.tiles[size_t(t)].hoisted) last[rings_of_[size_t(t)]] = i;
   }
+  for (size_t t = 0; t < parts_.tiles.size(); ++t) {
+    if (!parts_.tiles[t].vector) continue;
+    const auto with = ring_of_vector(parts_.tiles[t].memory, last);
+    if (!with) return "a vector goes with no operand";
+    rings_of_[t] = *with;
+    ring_tiles_[size_t(*with)].push_back(int(t));
+  }
+  closes_.resize(parts_.contracts.size());
+  for (auto& [ring, i] : last) closes_[i].push_back(ring);
+  return {};
+}
+
+// The ring that is there before the vector's first reader and stays until after its last: a contraction that
+// is issued later has waited for all lanes. One that would be given back earlier stays longer.
+std::optional<int> Expander::ring_of_vector(int memory, std::map<int, size_t>& last) const {
+  size_t issued = 0, first = 0, until = 0; // contractions before the first reader; that after the last
+  bool read = false;
+  for (auto& s : parts_.pipe->body) {
+    issued += std::get_if<Contract>(&s.node) != nullptr;
+    const Touched t = touched(s);
+    if (std::find(t.reads.begin(), t.reads.end(), memory) == t.reads.end()) continue;
+    if (!read) first = issued;
+    read = true, until = issued;
+  }
+  if (until >= parts_.contracts.size()) return {}; // nothing is issued after its last reader
+  std::optional<int> out;
+  for (size_t i = 0; i < first; ++i)
+    if (const int r = contract_ring_[i]; r >= 0 && (!out || last[r] > last[*out])) out = r;
+  if (out) last[*out] = std::max(last[*out], until);
+  return out;
+}
+
+std::optional<std::string> Expander::place() {
+  if (const auto why = rings()) return why;
+  offset_.assign(parts_.tiles.size(), 0);
   int64_t at = 0;
   int bars = 0;
   for (size_t r = 0; r < p_.rings.size(); ++r) {
     Ring& ring = p_.rings[r];
     const int copies = ring.depth * (ring.own ? f_.math : 1);
-    for (int t : ring_tiles_[r]) offset_[size_t(t)] = ring.bytes, ring.bytes += bytes(t);
+    for (int t : ring_tiles_[r])
+      if (ring.arrives += bytes(t); !parts_.tiles[size_t(t)].vector)
+        offset_[size_t(t)] = ring.bytes, ring.bytes += bytes(t);
+    for (int t : ring_tiles_[r])
+      if (parts_.tiles[size_t(t)].vector)
+        offset_[size_t(t)] = ring.bytes + ring.vector_bytes, ring.vector_bytes += round_up(bytes(t), line);
     ring.at = at, at += ring.bytes * copies;
     ring.full = bars, ring.empty = bars + copies, bars += 2 * copies;
   }
   p_.staging = at;
   if (!f_.reuse) at += f_.math * 2 * atom * line;
+  for (Ring& ring : p_.rings) ring.vectors = at, at += ring.depth * ring.vector_bytes;
   if (f_.persist == target::Persist::dynamic) {
-    work_ring_ = int(p_.rings.size());
-    p_.rings.push_back({"work", 2, false, 0, 0, bars, bars + 2, 4 * f_.math});
-    ring_tiles_.push_back({});
-    bars += 4;
+    work_ring_ = add_ring("work", {}, 2, false);
+    Ring& ring = p_.rings.back();
+    ring.full = bars, ring.empty = bars + 2, bars += 4;
   }
   p_.barriers = at, p_.barrier_count = bars;
   p_.words = at + 8 * bars;
@@ -73,10 +123,10 @@ std::optional<std::string> Expander::place() {
     const StagedTile& x = parts_.tiles[t];
     std::vector<int64_t> box;
     for (auto& c : x.source.index)
-      box.push_back(coefficient(c.affine, x.column) ? box_columns(x)
-                    : coefficient(c.affine, x.row)  ? slot_rows(int(t))
-                                                    : 1);
-    map_of_.push_back(map_for(x.source.memory, box));
+      box.push_back(coefficient(c.affine, x.column)              ? x.vector ? x.columns : box_columns(x)
+                                 : x.row >= 0 && coefficient(c.affine, x.row) ? slot_rows(int(t))
+                                                                 : 1);
+    map_of_.push_back(map_for(x.source.memory, box, x.vector));
   }
   return {};
 }
@@ -116,20 +166,60 @@ std::string Expander::split() {
   return "";
 }
 
-std::string Expander::fields_refuse() const {
-  int64_t held = 0;
-  for (auto& m : k_.memories)
-    if (m.home == Home::fragment) {
-      const FragmentShape s = fragment_shape(m);
-      held += s.columns == 1 ? 2 : s.columns / 2 * expr::row(m.format).bits / 32;
+// Registers of a lane that the fragments take at most: of those that some statement before wrote and one
+// after reads; what a statement makes of a tile takes the tile's place, element by element. A skewed loop has
+// two blocks of everything. `over`: contractions of the block before, whose fragments stay until the first
+// wait.
+int64_t Expander::held(const std::vector<Flying>& over) const {
+  auto size = [&](int m) {
+    const Memory& x = k_.memories[size_t(m)];
+    const FragmentShape s = fragment_shape(x);
+    return s.columns == 1 ? 2 : s.columns / 2 * expr::row(x.format).bits / 32;
+  };
+  std::map<int, std::pair<size_t, size_t>> life; // of the loop's own fragments: first and last statement
+  const kernel::Block& body = parts_.pipe->body;
+  size_t wait = 0;
+  while (wait < body.size() && std::get_if<Contract>(&body[wait].node)) ++wait;
+  for (size_t i = 0; i < body.size(); ++i) {
+    const Touched t = touched(body[i]);
+    auto* c = std::get_if<Contract>(&body[i].node);
+    for (auto* list : {&t.reads, &t.writes})
+      for (int m : *list)
+        life.try_emplace(m, i, i).first->second.second = c && c->a.memory == m ? body.size() : i;
+  }
+  for (auto* b : {&parts_.starts, &parts_.finish})
+    for (auto& s : *b) {
+      const Touched t = touched(s);
+      for (auto* list : {&t.reads, &t.writes})
+        for (int m : *list) life.erase(m);
     }
-  if (held + 24 > f_.math_registers) return "fragments take " + std::to_string(held) + " registers of a lane";
+  int64_t always = 0, most = 0;
+  for (size_t m = 0; m < k_.memories.size(); ++m)
+    if (k_.memories[m].home == Home::fragment && (f_.skew || !life.count(int(m)))) always += size(int(m));
+  for (size_t i = 0; i <= body.size() && !f_.skew; ++i) {
+    int64_t now = 0;
+    for (auto& [m, l] : life)
+      if (k_.memories[size_t(m)].home == Home::fragment && l.first < i && l.second >= i) now += size(m);
+    for (auto& x : over)
+      if (const ContractParts& c = parts_.contracts[x.contract]; i <= wait && c.a < 0)
+        now += size(c.node->a.memory);
+    most = std::max(most, now);
+  }
+  return always + most;
+}
+
+std::string Expander::fields_refuse() const {
+  if (const int64_t n = held({}); n + spare_registers > f_.math_registers)
+    return "fragments take " + std::to_string(n) + " registers of a lane";
   const size_t n = parts_.contracts.size();
   if (f_.skew && (n != 2 || contract_ring_[0] < 0 || contract_ring_[1] < 0))
     return "skew is between two contractions with rings";
   if (f_.turns && f_.math < 2) return "turns need two math warpgroups";
   if (f_.reuse && (p_.rings.empty() || !p_.rings[0].own))
     return "no slot of a hoisted operand to stage results in";
+  if (f_.skew && !parts_.outer.empty()) return "skew is over one loop";
+  if (f_.reuse && parts_.finish.size() > 1 && parts_.contracts.size() > 2)
+    return "several results are staged one after the other";
   if (f_.skew && !parts_.pipe->reverse) return "skewed blocks run from the last to the first";
   return "";
 }

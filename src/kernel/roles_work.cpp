@@ -69,13 +69,15 @@ void Expander::decode(Works& w) {
     const auto [x0, in, n] = sections(left, std::min<int64_t>(f_.group, xs), xs, ys);
     const auto [y, x] = divide(in, n);
     set(rows[0], x0 + x), set(columns[0], y);
-  } else if (f_.order == target::WorkOrder::longest_first && rows.size() == 1 && !others.empty()) {
+  } else if ((f_.order == target::WorkOrder::longest_first ||
+              f_.order == target::WorkOrder::first_rows_first) &&
+             rows.size() == 1 && !others.empty()) {
     int64_t heads = 1;
     for (size_t g : others) heads *= counts[g];
     const int64_t ys = counts[rows[0]];
     const auto [x0, in, n] = sections(flat, std::min<int64_t>(f_.group, heads), heads, ys);
     const auto [y, x] = divide(in, n);
-    set(rows[0], constant(ys - 1) - y);
+    set(rows[0], f_.order == target::WorkOrder::longest_first ? constant(ys - 1) - y : y);
     unpack(x0 + x, others);
   } else {
     std::vector<size_t> all;

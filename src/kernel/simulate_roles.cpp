@@ -19,7 +19,7 @@ void RoleMachine::workgroup(int wg) {
     const Ring& ring = p_.rings[r];
     for (int i = 0; i < copies_of(int(r)); ++i) barriers_[size_t(ring.empty + i)].count = ring.releases;
     slots_.emplace_back(size_t(copies_of(int(r))));
-    for (auto& s : slots_.back()) s.values.assign(size_t(ring.bytes), std::nan(""));
+    for (auto& s : slots_.back()) s.values.assign(size_t(ring.bytes + ring.vector_bytes), std::nan(""));
   }
   words_.assign(2, {});
   turns_.assign(size_t(p_.fields.math), 0);
@@ -78,7 +78,7 @@ RoleMachine::Step RoleMachine::step(Agent& a) {
                      Slot& slot = slots_[size_t(x.ring)][size_t(index(a, x.ring))];
                      ++slot.version;
                      std::fill(slot.values.begin(), slot.values.end(), std::nan(""));
-                     arrive(barrier(a, x.ring, true), 1, p_.rings[size_t(x.ring)].bytes);
+                     arrive(barrier(a, x.ring, true), 1, p_.rings[size_t(x.ring)].arrives);
                    },
                    [&](const Load& x) {
                      Copy c{x.ring, index(a, x.ring), x.map, x.at, {}};
@@ -88,6 +88,9 @@ RoleMachine::Step RoleMachine::step(Agent& a) {
                        landed(c);
                      else
                        copies_.push_back(std::move(c));
+                   },
+                   [&](const Locate& x) {
+                     a.near[x.memory] = {&slots_[size_t(x.ring)][size_t(index(a, x.ring))], x.at};
                    },
                    [&](const Advance& x) { ++a.advanced[size_t(x.ring)]; },
                    [&](const Release& x) { arrive(barrier(a, x.ring, false, x.back), 4, 0); },

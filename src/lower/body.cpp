@@ -66,6 +66,17 @@ std::optional<ir::Conj> as_bounds(const ir::Graph& g, ir::Id condition) {
   return out;
 }
 
+bool same_pieces(const std::vector<kernel::Bounds>& x, const std::vector<kernel::Bounds>& y) {
+  auto covers = [](const kernel::Bounds& p, const kernel::Bounds& q) {
+    return std::all_of(p.begin(), p.end(), [&](auto& c) {
+      return std::any_of(q.begin(), q.end(), [&](auto& e) { return c.affine == e.affine && c.refs == e.refs; });
+    });
+  };
+  bool out = x.size() == y.size();
+  for (size_t k = 0; out && k < x.size(); ++k) out = covers(x[k], y[k]) && covers(y[k], x[k]);
+  return out;
+}
+
 std::set<int> axes_of(const ir::Comp& n, const ir::Form& f) {
   std::set<int> out;
   for (auto& t : f.axes) out.insert(t.first);

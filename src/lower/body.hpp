@@ -73,6 +73,8 @@ std::optional<ir::Conj> as_bounds(const ir::Graph& g, ir::Id condition);
 // The axes (of the node) that a term depends on.
 std::set<int> axes_of(const ir::Graph& g, const ir::Comp& n, ir::Id e);
 std::set<int> axes_of(const ir::Comp& n, const ir::Form& f);
+// The same conjunctions of the same bounds.
+bool same_pieces(const std::vector<kernel::Bounds>& x, const std::vector<kernel::Bounds>& y);
 expr::Id index_value(kernel::Pool& p, const Affine& a);
 
 }  // namespace tang::lower

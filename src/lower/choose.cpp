@@ -30,6 +30,7 @@ struct Chooser {
   const Group& group;
   const schedule::Schedule& s;
   const target::Target& t;
+  const bool fragments;
   Choice out = {};
   std::vector<char> is_m = std::vector<char>(group.extent.size(), 0), is_n = is_m, is_k = is_m, around_m = is_m, around_n = is_m;
 
@@ -40,11 +41,12 @@ struct Chooser {
       if (n.points[a].value() > 1) out_.insert(int(a));
     return out_;
   }
-  // In a joint group: is the rows' side a function of the block alone, so that it is a tile, 0 where `when` fails?
+  // In a joint group, or on fragments: is the rows' side a function of the block alone, so that it is a tile, 0 where
+  // `when` fails?
   bool in_a_tile(const Comp& n, const Contraction& c, const std::vector<int>& core, Id when) const {
     std::vector<Id> terms{when};
     for (int x : c.sides.a) terms.push_back(c.factors[size_t(x)]);
-    bool on_core = !out.walked.empty(), computed = false;
+    bool on_core = !out.walked.empty() || fragments, computed = false;
     for (Id e : terms) {
       for (int a : axes_of(g, n, e)) on_core &= core[size_t(a)] >= 0;
       for (Id t : expr::subterms(g.pool, e, expr::Op::arg))
@@ -78,7 +80,8 @@ struct Chooser {
       if (!points.count(a)) continue;
       if (widest_point < 0 || n.extent(a).value() > n.extent(widest_point).value()) widest_point = a;
       const bool later = out.walked.empty() && core[size_t(a)] >= 0 && group.role[size_t(core[size_t(a)])] == Role::looped;
-      if (later || (!folded_later && n.extent(a).value() >= t.lanes / 2)) last = a;
+      const bool longer = !fragments || !folded_later || n.extent(a).value() > n.extent(last).value();
+      if (later ? longer : !folded_later && n.extent(a).value() >= t.lanes / 2) last = a;
       folded_later |= later;
     }
     if (last < 0) last = widest_point;
@@ -116,8 +119,9 @@ struct Chooser {
           const std::set<int> axes = axes_of(n, f);
           if (names(axes, widest, c.outer_m) && names(axes, last, c.outer_n)) return Refusal{"its domain ties rows to columns"};
         }
-    if (n.domain.size() > 1 && base_axes.empty()) return Refusal{"its domain is a union"};
     const Id when = expr::present(g.pool, n.lift[component]).when;
+    if (n.domain.size() > 1 && base_axes.empty() && !(fragments && in_a_tile(n, c, core, when)))
+      return Refusal{"its domain is a union"};
     if (base_axes.empty() && when != expr::yes(g.pool) && !in_a_tile(n, c, core, when)) return Refusal{"a data predicate"};
     return c;
   }
@@ -444,7 +448,7 @@ struct Chooser {
       out.pack_b = f->pack_b;
       need_single(one);
       need_whole_maps();
-      need_columns(contracts || !group.shared.empty());
+      if (!fragments) need_columns(contracts || !group.shared.empty());
       if (!out.walked.empty()) split_joint(g, group, t, f->parts, out);
     }
     for (size_t a = 0; a < out.tile.size(); ++a) out.text += (a ? "x" : "tile ") + std::to_string(out.tile[a]);
@@ -462,8 +466,8 @@ struct Chooser {
 
 }  // namespace
 
-Choice choose(ir::Graph& g, const Group& group, const schedule::Schedule& s, const target::Target& t) {
-  return Chooser{g, group, s, t}.run();
+Choice choose(ir::Graph& g, const Group& group, const schedule::Schedule& s, const target::Target& t, bool fragments) {
+  return Chooser{g, group, s, t, fragments}.run();
 }
 bool is_loop(const Group& group, const Choice& c, size_t a) {
   return group.role[a] == Role::looped && (c.tile[a] < group.extent[a] || (group.extent[a] == 0 && c.tile[a] > 0));

@@ -37,7 +37,9 @@ struct Choice {
   std::string text;                                  // for people
   int64_t columns() const { return int64_t(lanes) * vectors; }
 };
-Choice choose(ir::Graph& g, const plan::Group& group, const schedule::Schedule& s, const target::Target& t);
+// `fragments`: for a kernel in tensor form, where the weights of a sum are a tile of their own.
+Choice choose(ir::Graph& g, const plan::Group& group, const schedule::Schedule& s, const target::Target& t,
+              bool fragments = false);
 
 // Does a block hold less than a looped axis? An axis of nothing is no block either: its loop makes no trip.
 bool is_loop(const plan::Group& group, const Choice& c, size_t axis);

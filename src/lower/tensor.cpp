@@ -23,8 +23,9 @@ int TensorLowerer::fragment(const std::string& name, std::vector<int64_t> shape,
   return m;
 }
 
-void TensorLowerer::state(Port port, const std::vector<int>& core, const std::string& name) {
-  kernel::Memory& x = f_.k.memories[size_t(f_.tile_for(port, core, name))];
+// `columns`: the axis whose elements lie next to each other; else the last.
+void TensorLowerer::state(Port port, const std::vector<int>& core, const std::string& name, int columns) {
+  kernel::Memory& x = f_.k.memories[size_t(f_.tile_for(port, core, name, {}, columns))];
   x.home = kernel::Home::fragment, x.team = kernel::Team::warpgroup;
 }
 
@@ -53,7 +54,7 @@ No TensorLowerer::operand(const ir::Comp& n, const std::vector<int>& core, const
   if (format != kernel::Format::bf16 && format != kernel::Format::f16 && format != kernel::Format::tf32)
     return "an operand is " + std::string(expr::row(format).name);
   if (a.view.empty()) return "an operand is one number";
-  const int k = c.sides.k[0];
+  const int k = term_axis(core, c);
   const ir::Form& last = a.view.back();
   // What no bulk copy can address is laid out anew first: rows of terms that begin at multiples of 16 bytes.
   const bool copies = !addressable(n, a, k, side, f_.format(a.from));
@@ -85,21 +86,58 @@ No TensorLowerer::operand(const ir::Comp& n, const std::vector<int>& core, const
   const bool ragged =
       n.extent(row_axis).value() % width(row_axis) || n.extent(column_axis).value() % width(column_axis);
   copy.body.refs[0].checked |= ragged;
+  const bool in_loop = reads_loop(copy.body.refs[0]);
+  auto use = [&](int memory) {
+    out = {memory,
+           {{variable(k_inner ? side_var : k_var), {}}, {variable(k_inner ? k_var : side_var), {}}},
+           false};
+  };
+  if (const auto known = staged(copy, in_loop)) {
+    use(*known);
+    return {};
+  }
   const int memory = f_.scratch("o", {width(row_axis), width(column_axis)}, format);
   f_.k.memories[size_t(memory)].home = kernel::Home::shared;
   copy.dst = {whole(memory, copy.axes)};
   copy.fill = {std::nullopt};
-  (reads_loop(copy.body.refs[0]) ? pipe_.operands : copies_).push_back({std::move(copy)});
-  out = {memory,
-         {{variable(k_inner ? side_var : k_var), {}}, {variable(k_inner ? k_var : side_var), {}}},
-         false};
+  (in_loop ? pipe_.operands : copies_).push_back({std::move(copy)});
+  use(memory);
+  return {};
+}
+
+// The axis of terms that is blocked.
+int TensorLowerer::term_axis(const std::vector<int>& core, const Contraction& c) const {
+  for (int k : c.sides.k)
+    if (core[size_t(k)] == tensor_.loop) return k;
+  return c.sides.k[0];
+}
+
+// The tile of a copy that was made before: several contractions of one block read it. Skewed ones are not of
+// one block.
+std::optional<int> TensorLowerer::staged(const Apply& copy, bool in_loop) const {
+  if (tensor_.roles.skew) return {};
+  for (auto& s : in_loop ? pipe_.operands : copies_) {
+    const Apply& a = std::get<Apply>(s.node);
+    if (a.axes.size() != 2 || a.body.refs[0].memory != copy.body.refs[0].memory) continue;
+    bool same = true;
+    for (size_t x = 0; x < 2; ++x) same &= a.axes[x].extent == copy.axes[x].extent;
+    for (size_t d = 0; same && d < copy.body.refs[0].index.size(); ++d) {
+      Affine at = a.body.refs[0].index[d].affine;
+      for (size_t x = 0; x < 2; ++x)
+        if (const int64_t c = coefficient(at, a.axes[x].var))
+          at = at - variable(a.axes[x].var, c) + variable(copy.axes[x].var, c);
+      same = at == copy.body.refs[0].index[d].affine;
+    }
+    if (same) return a.dst[0].memory;
+  }
   return {};
 }
 
 No TensorLowerer::contract(const ir::Comp& n, const std::vector<int>& core, const Contraction& c, Port dst,
                            std::optional<int> weight, bool accumulate) {
-  if (c.sides.m.size() != 1 || c.sides.n.size() != 1 || c.sides.k.size() != 1)
-    return "a contraction folds over several axes";
+  const int terms = term_axis(core, c);
+  for (int k : c.sides.k)
+    if (k != terms && f_.extent(n, core, k) != 1) return "a contraction folds over several axes";
   for (auto* outer : {&c.outer_m, &c.outer_n})
     for (int a : *outer)
       if (f_.extent(n, core, a) != 1) return "a contraction has several axes on a side";
@@ -108,13 +146,12 @@ No TensorLowerer::contract(const ir::Comp& n, const std::vector<int>& core, cons
   for (int x = 0; x < n.axis_count(); ++x)
     at.at[size_t(x)] = core[size_t(x)] >= 0 ? variable(f_.block[size_t(core[size_t(x)])]) : constant(0);
   kernel::Contract k;
-  auto axis = [&](int a, const char* stem, std::vector<kernel::TileAxis>& to, bool terms) {
+  auto axis = [&](int a, const char* stem, std::vector<kernel::TileAxis>& to, bool whole) {
     const int64_t e = f_.extent(n, core, a);
-    to = {{f_.k.fresh(stem), terms ? round_up(e, 16) : e}};
+    to = {{f_.k.fresh(stem), whole ? round_up(e, 16) : e}};
     at.at[size_t(a)] = at.at[size_t(a)] + variable(to[0].var);
   };
-  axis(c.sides.m[0], "m", k.m, false), axis(c.sides.n[0], "n", k.n, false),
-      axis(c.sides.k[0], "k", k.k, true);
+  axis(c.sides.m[0], "m", k.m, false), axis(c.sides.n[0], "n", k.n, false), axis(terms, "k", k.k, true);
   if (weight) {
     k.a = {*weight, {{variable(k.m[0].var), {}}, {variable(k.k[0].var), {}}}, false};
   } else if (No no = operand(n, core, c, c.sides.a, c.sides.m[0], k.m[0].var, k.k[0].var, k.a)) {
@@ -131,11 +168,24 @@ No TensorLowerer::contract(const ir::Comp& n, const std::vector<int>& core, cons
 // other, unless another bound and the ragged end of the rows imply it. Pieces of a union share one loop from
 // the first live block to the last; blocks are full where one piece is.
 No TensorLowerer::masks(const ir::Comp& n, const std::vector<int>& core) {
+  std::vector<std::vector<kernel::Segment>> pieces;
+  domain_ = ragged(n, core);
+  for (auto& piece : domain_)
+    pieces.push_back(segments(f_, n, core, piece, tensor_.loop, lets_, true,
+                              [&](int arg) { return extrema(n, core, arg); }));
+  if (pieces.empty()) return "it is empty";
+  pipe_.segments = pieces[0];
+  if (pieces.size() == 1) return {};
+  return joined(pieces);
+}
+
+// The domain of the loop's terms, with its ragged end.
+ir::Domain TensorLowerer::ragged(const ir::Comp& n, const std::vector<int>& core) const {
   int axis = -1;
   for (int a = 0; a < n.axis_count(); ++a)
     if (core[size_t(a)] == tensor_.loop) axis = a;
   const int64_t whole = n.extent(axis).value();
-  std::vector<std::vector<kernel::Segment>> pieces;
+  ir::Domain out;
   for (ir::Conj piece : n.domain) {
     if (whole % f_.tile(tensor_.loop)) {
       const ir::Form tail = ir::constant(ir::Extent(whole - 1)) - ir::axis(axis);
@@ -147,13 +197,12 @@ No TensorLowerer::masks(const ir::Comp& n, const std::vector<int>& core) {
         }
       if (!implied) ir::insert(piece, tail);
     }
-    pieces.push_back(segments(f_, n, core, piece, tensor_.loop, lets_, true,
-                              [&](int arg) { return extrema(n, core, arg); }));
-    domain_.push_back(piece);
+    out.push_back(piece);
   }
-  if (pieces.empty()) return "it is empty";
-  pipe_.segments = pieces[0];
-  if (pieces.size() == 1) return {};
+  return out;
+}
+
+No TensorLowerer::joined(const std::vector<std::vector<kernel::Segment>>& pieces) {
   auto join = [&](kernel::Let::Kind kind,
                   const std::function<kernel::Affine(const std::vector<kernel::Segment>&)>& of) {
     const kernel::Var v = f_.k.fresh("s");
@@ -212,13 +261,9 @@ No TensorLowerer::output(const ir::Comp& n, const std::vector<int>& core, Port p
   return {};
 }
 
-Result<GroupKernels> TensorLowerer::run() {
-  const plan::Member& m = group_.members[0];
-  const MemberForm& form = choice_.members[0];
+// The states of a member, at their identities.
+void TensorLowerer::start(const plan::Member& m) {
   const ir::Comp& n = comp(m.node);
-  pipe_.var = f_.block[size_t(tensor_.loop)];
-  pipe_.step = f_.tile(tensor_.loop);
-  pipe_.reverse = !form.absorb.base.empty() && n.monoid->commutative;
   for (uint32_t c = 0; c < n.lift.size(); ++c) state({m.node, c}, m.axis, "s");
   for (uint32_t c = 0; c < n.lift.size(); ++c) {
     Place at = place(n, m.axis, n.outs[c].axes);
@@ -229,7 +274,18 @@ Result<GroupKernels> TensorLowerer::run() {
     a.fill = {std::nullopt};
     starts_.push_back({std::move(a)});
   }
-  if (form.absorb.base.empty()) {
+}
+
+Result<GroupKernels> TensorLowerer::run() {
+  const plan::Member& m = group_.members[0];
+  const MemberForm& form = choice_.members[0];
+  const ir::Comp& n = comp(m.node);
+  pipe_.var = f_.block[size_t(tensor_.loop)];
+  pipe_.step = f_.tile(tensor_.loop);
+  pipe_.reverse = !form.absorb.base.empty() && n.monoid->commutative;
+  const bool weighs = form.absorb.base.empty() && !group_.shared.empty();
+  for (auto& member : group_.members) start(member);
+  if (form.absorb.base.empty() && !weighs) {
     const int64_t whole = round_up(group_.extent[size_t(tensor_.loop)], pipe_.step);
     pipe_.segments = {{constant(0), constant(whole), false}};
   } else if (No no = masks(n, m.axis)) {
@@ -242,17 +298,26 @@ Result<GroupKernels> TensorLowerer::run() {
       return Refusal{"a shared subterm is no contraction"};
     std::vector<int> core = s.axis;
     core.resize(size_t(shared.axis_count()), -1);
-    state({s.node, 0}, core, "d");
+    state({s.node, 0}, core, "d", choice_.shared[x]->sides.n[0]);
     if (No no = contract(shared, core, *choice_.shared[x], {s.node, 0}, {}, false)) return Refusal{*no};
   }
-  if (No no = absorb(m, form)) return Refusal{*no};
-  for (uint32_t c = 0; c < n.lift.size(); ++c)
-    if (No no = output(n, m.axis, {m.node, c}, true)) return Refusal{*no};
+  if (No no = weighs ? weigh() : absorb(m, form)) return Refusal{*no};
+  for (auto& member : group_.members)
+    for (uint32_t c = 0; c < comp(member.node).lift.size(); ++c)
+      if (No no = output(comp(member.node), member.axis, {member.node, c}, true)) return Refusal{*no};
   for (auto& e : group_.epilogues)
     if (No no = output(comp(e.node), e.axis, {e.node, 0}, false)) return Refusal{*no};
   auto append = [&](const kernel::Block& b) { f_.k.body.insert(f_.k.body.end(), b.begin(), b.end()); };
   append(f_.head), append(lets_), append(starts_), append(copies_);
-  f_.k.body.push_back({std::move(pipe_)});
+  kernel::Block loop;
+  loop.push_back({std::move(pipe_)});
+  for (size_t o = tensor_.outer.size(); o-- > 0;) {
+    const size_t core = size_t(tensor_.outer[o]);
+    kernel::Loop l{f_.block[core], constant(0), constant(group_.extent[core]), 1, std::move(loop)};
+    loop = {};
+    loop.push_back({std::move(l)});
+  }
+  append(loop);
   append(finish_);
   Lowered out;
   out.kernel = std::move(f_.k);
@@ -263,11 +328,37 @@ Result<GroupKernels> TensorLowerer::run() {
   return GroupKernels{std::move(before_), std::move(out), {}};
 }
 
+namespace {
+// The member alone, with the subterms that it reads and the maps of its result.
+std::optional<plan::Group> alone(const ir::Graph& g, const plan::Group& group, const plan::Member& m) {
+  plan::Group out = group;
+  out.members = {m};
+  out.shared.clear(), out.epilogues.clear();
+  auto reads = [&](ir::NodeId reader, ir::NodeId node) {
+    auto& args = g[reader].comp()->args;
+    return std::any_of(args.begin(), args.end(), [&](auto& a) { return a.from.node == node; });
+  };
+  for (auto& s : group.shared)
+    if (reads(m.node, s.node)) out.shared.push_back(s);
+  std::set<ir::NodeId> mine{m.node};
+  for (auto& e : group.epilogues) {
+    bool own = false, other = false;
+    for (auto& x : group.members)
+      if (reads(e.node, x.node)) (x.node == m.node ? own : other) = true;
+    for (auto& x : group.epilogues)
+      if (reads(e.node, x.node)) (mine.count(x.node) ? own : other) = true;
+    if (own && other) return {};
+    if (own) out.epilogues.push_back(e), mine.insert(e.node);
+  }
+  return out;
+}
+} // namespace
+
 Result<GroupKernels> lower_tensor(ir::Graph& g, const plan::Plan& p, const Surroundings& around,
                                   const plan::Group& group, const schedule::Schedule& s,
                                   const target::Target& t, std::vector<int64_t>& temporaries) {
   if (!t.warpgroups) return Refusal{"the target has no matrix instructions for warpgroups"};
-  const Choice forms = choose(g, group, s, t);
+  const Choice forms = choose(g, group, s, t, true);
   auto candidates = tensor_choices(g, p, group, forms, s, t);
   if (!candidates) return Refusal{candidates.why()};
   std::string why = "no tile sizes";
@@ -285,7 +376,22 @@ Result<GroupKernels> lower_tensor(ir::Graph& g, const plan::Plan& p, const Surro
     temporaries = std::move(more);
     return std::move(*l);
   }
-  return Refusal{why};
+  if (group.members.size() < 2) return Refusal{why};
+  GroupKernels out; // what does not fit in one kernel has one a member, which evaluates the subterms anew
+  std::vector<int64_t> more = temporaries;
+  for (auto& m : group.members) {
+    const auto one = alone(g, group, m);
+    if (!one) return Refusal{why};
+    auto k = lower_tensor(g, p, around, *one, s, t, more);
+    if (!k) return Refusal{k.why()};
+    out.before.insert(out.before.end(), k->before.begin(), k->before.end());
+    if (&m == &group.members.back())
+      out.main = std::move(k->main);
+    else
+      out.before.push_back(std::move(k->main));
+  }
+  temporaries = std::move(more);
+  return out;
 }
 
 } // namespace tang::lower

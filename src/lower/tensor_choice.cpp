@@ -39,28 +39,56 @@ struct TensorChooser {
 
   int64_t blocks(int core, int64_t tile) const { return (extent(core) + tile - 1) / tile; }
 
-  std::optional<std::string> structure() {
-    if (group.members.size() != 1) return "it computes several results";
-    const plan::Member& m = group.members[0];
-    const MemberForm& form = forms.members[0];
-    if (form.kind != MemberForm::chunked || form.contractions.empty()) return "its result is no contraction";
+  bool weighs() const { return forms.members[0].absorb.base.empty() && !group.shared.empty(); }
+
+  std::optional<std::string> looped() {
+    std::vector<int> all;
     for (size_t a = 0; a < group.extent.size(); ++a) {
       if (!extent(int(a))) return "it is empty";
-      if (group.role[a] != plan::Role::looped) continue;
-      if (base.loop >= 0) return "it loops over several axes";
-      base.loop = int(a);
+      if (group.role[a] == plan::Role::looped) all.push_back(int(a));
     }
-    if (base.loop < 0) return "it has no loop";
+    if (all.empty()) return "it has no loop";
+    base.loop = all[0];
+    if (all.size() == 1) return {};
+    // Of several the one that the block's contractions have as columns; the others go around it.
+    if (!weighs() || !forms.shared[0]) return "it loops over several axes";
+    base.loop = core_of(group.shared[0].axis, forms.shared[0]->sides.n[0]);
+    for (int a : all)
+      if (a != base.loop) base.outer.push_back(a);
+    return base.outer.size() + 1 == all.size() ? std::optional<std::string>() : "it loops over several axes";
+  }
+
+  std::optional<std::string> member(const plan::Member& m, const MemberForm& form) {
+    if (form.kind != MemberForm::chunked || form.contractions.empty()) return "its result is no contraction";
+    if (weighs() && (form.contractions.size() != 1 || comp(m.node).lift.size() != 1))
+      return "a result is more than one contraction";
     for (auto& [c, x] : form.contractions) {
       const int rows = core_of(m.axis, x.sides.m[0]);
       if (rows < 0 || group.role[size_t(rows)] != plan::Role::grid || (base.rows >= 0 && rows != base.rows))
         return "its contractions have different rows";
       base.rows = rows;
-      if (x.sides.k.size() != 1 || core_of(m.axis, x.sides.k[0]) != base.loop)
+      bool blocked = false;
+      for (int k : x.sides.k) {
+        const int core = core_of(m.axis, k);
+        blocked |= core == base.loop;
+        if (core != base.loop && std::find(base.outer.begin(), base.outer.end(), core) == base.outer.end())
+          return "a contraction does not fold the looped axis";
+      }
+      if (!blocked || x.sides.k.size() != base.outer.size() + 1)
         return "a contraction does not fold the looped axis";
       columns = core_of(m.axis, x.sides.n[0]);
       width = std::max(width, comp(m.node).extent(x.sides.n[0]).value());
     }
+    return {};
+  }
+
+  std::optional<std::string> structure() {
+    if (group.members.size() != 1 && !weighs()) return "it computes several results";
+    if (const auto why = looped()) return why;
+    for (size_t i = 0; i < group.members.size(); ++i)
+      if (const auto why = member(group.members[i], forms.members[i])) return why;
+    const plan::Member& m = group.members[0];
+    const MemberForm& form = forms.members[0];
     for (size_t i = 0; i < group.shared.size(); ++i) {
       const auto& x = forms.shared[i];
       const auto& core = group.shared[i].axis;
@@ -71,9 +99,12 @@ struct TensorChooser {
       depth = std::max(depth, comp(group.shared[i].node).extent(x->sides.k[0]).value());
     }
     const bool has_base = !form.absorb.base.empty();
-    if (has_base != !group.shared.empty()) return "its weights are computed some other way";
-    if (!has_base && (columns < 0 || columns == base.rows)) return "its columns are not on the grid";
-    if (has_base && (width > 256 || depth > 256)) return "a contraction has more than 256 private columns";
+    if (has_base && group.shared.empty()) return "its weights are computed some other way";
+    if (weighs() && columns >= 0) return "its columns are on the grid";
+    if (group.shared.empty() && (columns < 0 || columns == base.rows))
+      return "its columns are not on the grid";
+    if (!group.shared.empty() && (width > 256 || depth > 256))
+      return "a contraction has more than 256 private columns";
     const ir::Comp& n = comp(group.shared.empty() ? m.node : group.shared[0].node);
     const Contraction& c = group.shared.empty() ? form.contractions.begin()->second : *forms.shared[0];
     for (int f : c.sides.b)
@@ -100,8 +131,8 @@ struct TensorChooser {
     if (r.hoisted > 1) c.text += " hoisted " + std::to_string(r.hoisted);
     if (r.split > 1) c.text += " split " + std::to_string(r.split);
     if (r.persist == Persist::dynamic) c.text += " dynamic";
-    if (r.order != WorkOrder::linear)
-      c.text += (r.order == WorkOrder::grouped ? " grouped " : " longest first ") + std::to_string(r.group);
+    constexpr const char* orders[] = {"", " grouped ", " longest first ", " first rows first "};
+    if (r.order != WorkOrder::linear) c.text += orders[int(r.order)] + std::to_string(r.group);
     out.push_back(std::move(c));
   }
 
@@ -164,16 +195,64 @@ struct TensorChooser {
     }
   }
 
-  bool tied() const { // blocks of rows have loops of different lengths
+  // Blocks of rows have loops of different lengths: longer ones for later rows (1), earlier ones (-1), or
+  // both.
+  std::optional<int> tied() const {
     const plan::Member& m = group.members[0];
+    std::optional<int> out;
     for (auto& piece : comp(m.node).domain)
       for (auto& bound : piece) {
-        bool row = false, loop = false;
-        for (auto& x : bound.axes)
-          row |= m.axis[size_t(x.first)] == base.rows, loop |= m.axis[size_t(x.first)] == base.loop;
-        if (row && loop) return true;
+        int64_t row = 0, loop = 0;
+        for (auto& x : bound.axes) {
+          if (m.axis[size_t(x.first)] == base.rows) row = x.second;
+          if (m.axis[size_t(x.first)] == base.loop) loop = x.second;
+        }
+        if (row && loop) out = out.value_or(0) + (row > 0 ? 1 : -1);
       }
-    return false;
+    return out;
+  }
+
+  void by_length(Roles& r, int64_t heads) const {
+    r.order = WorkOrder::longest_first;
+    r.group = 1;
+    const auto longer = tied();
+    if (!longer) return;
+    if (*longer < 0) r.order = WorkOrder::first_rows_first;
+    const int64_t bytes = extent(base.loop) * (depth + width) * 2;
+    while (r.group * 2 <= heads && r.group * 2 * bytes <= shared_cache) r.group *= 2;
+    r.persist = Persist::dynamic;
+    r.producer_registers = 40, r.math_registers = 232;
+  }
+
+  int64_t others() const { // blocks of work for one block of rows
+    int64_t n = 1;
+    for (size_t a = 0; a < group.extent.size(); ++a)
+      if (group.role[a] == plan::Role::grid && int(a) != base.rows) n *= group.extent[a];
+    return n;
+  }
+
+  // Sums whose weights are computed from contractions of the block, all on one warpgroup's fragments: the
+  // widest block of terms that registers and shared memory hold. Nothing stays in flight over a block's edge:
+  // that takes registers which a wider block uses better (d 256, one result: 1.34 ms against 1.30; H200,
+  // 2026-11-30). One narrow result leaves room for a third warpgroup (1.39 against 1.65).
+  void weighed() {
+    Roles r;
+    by_length(r, others());
+    r.producer_registers = 24, r.math_registers = 240;
+    r.lag = 0;
+    Roles three = r;
+    three.math = 3, three.producer_registers = 32, three.math_registers = 160;
+    for (int slots : {2, 1}) {
+      r.stages.assign(group.shared.size() + group.members.size(), slots);
+      three.stages = r.stages;
+      if (group.members.size() == 1 && std::max(depth, width) <= 64)
+        for (int64_t b : {128, 96, 80, 64}) add(3 * team_rows, b, 0, three);
+      for (int64_t b : {128, 96, 80, 64, 48, 32, 16})
+        for (bool reuse : {false, true}) {
+          r.reuse = reuse;
+          add(2 * team_rows, b, 0, r);
+        }
+    }
   }
 
   // Whether a term's weight starts from more than a multiple of a contraction: that takes registers of its
@@ -186,22 +265,12 @@ struct TensorChooser {
   }
 
   void weighted() {
-    int64_t heads = 1;
-    for (size_t a = 0; a < group.extent.size(); ++a)
-      if (group.role[a] == plan::Role::grid && int(a) != base.rows) heads *= group.extent[a];
     Roles r;
     r.stages = {2, 2};
     r.skew = 1, r.turns = true;
-    r.order = WorkOrder::longest_first;
-    r.group = 1;
-    const bool uneven = tied();
+    const bool uneven = bool(tied());
     const int64_t most = std::max(depth, width);
-    if (uneven) {
-      const int64_t bytes = extent(base.loop) * (depth + width) * 2;
-      while (r.group * 2 <= heads && r.group * 2 * bytes <= shared_cache) r.group *= 2;
-      r.persist = Persist::dynamic;
-      r.producer_registers = 40, r.math_registers = 232;
-    }
+    by_length(r, others());
     if (most <= 64) {
       Roles three = r, two = r;
       three.math = 3, three.hoisted = 2;
@@ -240,7 +309,9 @@ Result<std::vector<TensorChoice>> tensor_choices(const ir::Graph& g, const plan:
             *f->roles);
       return c.out;
     }
-  if (forms.members[0].absorb.base.empty())
+  if (c.weighs())
+    c.weighed();
+  else if (forms.members[0].absorb.base.empty())
     c.plain();
   else
     c.weighted();

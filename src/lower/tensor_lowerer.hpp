@@ -23,15 +23,27 @@ private:
   const ir::Comp& comp(ir::NodeId id) const { return *g_[id].comp(); }
 
   int fragment(const std::string& name, std::vector<int64_t> shape, kernel::Format f = kernel::Format::f32);
-  void state(Port port, const std::vector<int>& core, const std::string& name);
+  void state(Port port, const std::vector<int>& core, const std::string& name, int columns = -1);
   No operand(const ir::Comp& n, const std::vector<int>& core, const Contraction& c,
              const std::vector<int>& factors, int side, kernel::Var side_var, kernel::Var k_var, Ref& out);
   No contract(const ir::Comp& n, const std::vector<int>& core, const Contraction& c, Port dst,
               std::optional<int> weight, bool accumulate);
   No absorb(const plan::Member& m, const MemberForm& form);
+  No weigh();
+  kernel::Body trimmed(const kernel::Body& all, expr::Id value, std::optional<expr::Id> when,
+                       std::vector<kernel::Bounds>& partial) const;
+  std::optional<expr::Id> common_term(const std::vector<expr::Id>& roots, expr::Id leaf,
+                                      const std::set<expr::Id>& others) const;
+  expr::Id ordered(expr::Id root);
+  void bring_near(Ref& r, kernel::Var x, kernel::Var y);
+  ir::Domain ragged(const ir::Comp& n, const std::vector<int>& core) const;
+  int term_axis(const std::vector<int>& core, const Contraction& c) const;
+  std::optional<int> staged(const kernel::Apply& copy, bool in_loop) const;
   No masks(const ir::Comp& n, const std::vector<int>& core);
   std::optional<std::pair<Affine, Affine>> extrema(const ir::Comp& n, const std::vector<int>& core, int arg);
   Result<Ref> copied(const ir::Comp& n, const Contraction& c, int factor, int side, const Place& at);
+  No joined(const std::vector<std::vector<kernel::Segment>>& pieces);
+  void start(const plan::Member& m);
   No output(const ir::Comp& n, const std::vector<int>& core, Port port, bool is_state);
 
   Place place(const ir::Comp& n, const std::vector<int>& core, const std::vector<int>& axes) {

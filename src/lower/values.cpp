@@ -82,16 +82,6 @@ Place Emitters::place(const plan::Member& m, const std::map<int, Var>& along) co
 }
 namespace {
 std::vector<kernel::Bounds> tests(Body& b, const ir::Domain& d) { return d == ir::everywhere() ? std::vector<kernel::Bounds>{} : b.pieces(d); }
-// The same conjunctions of the same bounds.
-bool same(const std::vector<kernel::Bounds>& x, const std::vector<kernel::Bounds>& y) {
-  auto equal = [](const Coordinate& p, const Coordinate& q) { return p.affine == q.affine && p.refs == q.refs; };
-  auto covers = [&](const kernel::Bounds& p, const kernel::Bounds& q) {
-    return std::all_of(p.begin(), p.end(), [&](auto& c) { return std::any_of(q.begin(), q.end(), [&](auto& e) { return equal(c, e); }); });
-  };
-  bool out = x.size() == y.size();
-  for (size_t k = 0; out && k < x.size(); ++k) out = covers(x[k], y[k]) && covers(y[k], x[k]);
-  return out;
-}
 }  // namespace
 
 // Do all members live at the same points of the core axes, a conjunction?
@@ -114,7 +104,7 @@ bool Emitters::one_domain(const std::vector<plan::Member>& members, const std::v
     for (auto& piece : mine)
       for (auto& c : piece)
         if (!c.refs.empty()) return false;
-    if (first && !same(*first, mine)) return false;
+    if (first && !same_pieces(*first, mine)) return false;
     first = mine;
   }
   return true;
@@ -192,7 +182,7 @@ void Emitters::values(const std::vector<plan::Member>& members, const std::vecto
       Body b = f_.body(n, at, m.axis);
       b.out = merged;
       if (domains[wanted[w].member]->size() == 1) b.assume((*domains[wanted[w].member])[0]);
-      if (!same(a.partial, domain_of(w, b)) || b.out.when != condition(w, b)) continue;
+      if (!same_pieces(a.partial, domain_of(w, b)) || b.out.when != condition(w, b)) continue;
       done[w] = 1;
       const expr::Id value = b.value(expr::product(f_.g.pool, wanted[w].product));
       auto known = tile_of.find(value);

@@ -17,6 +17,16 @@ Graph own_formats(const Graph& g);
 // a read, with all supports exposed. Rules take a read that no condition guards for present.
 Graph closed(const Graph& g);
 
+// Every product of a sum that reads a map which scales a 16-bit array (x(i, c) / l(i)) reads that array, so
+// that matrix instructions can take it as it is stored; the scale stands beside it, outside of sums along
+// whose axes it does not change.
+Graph narrow_operands(const Graph& g);
+
+// In a sum of weights exp2(k s + m) .. the numbers of a row become stored maps: exp2(k s + m) / l, where c,
+// is exp2(k s + r) with r = m - log2 l, or -inf where c fails; x / l + y is (x + y l) / l. What is left of a
+// row is read once.
+Graph row_weights(const Graph& g);
+
 // Fold over an axis = fold over blocks of the folds over a block: the partial states and their join are
 // nodes. Refused when an order matters that the split would change.
 Result<Rewritten> split_fold(const Graph& g, ir::NodeId node, int fold_axis, int64_t block);

@@ -31,6 +31,7 @@ device::BulkWindow window_of(const kernel::role::Map& m, const kernel::Kernel& k
   device::BulkWindow w;
   w.argument = m.memory; // globals come first
   w.element_bits = expr::row(x.format).bits;
+  w.swizzled = !m.vector;
   for (size_t d = x.shape.size(); d-- > 0;) {
     w.extent.push_back(uint64_t(x.shape[d]));
     w.box.push_back(uint32_t(m.box[d]));

@@ -157,6 +157,7 @@ Derivation derive(const ir::Graph& g, const Options& o) {
     graph = std::move(best.graph);
     d.trace = std::move(best.trace);
   }
+  if (o.target.warpgroups) graph = rewrite::row_weights(rewrite::narrow_operands(graph));
   schedule::Schedule schedule = o.schedule;
   schedule.alignment = std::max(schedule.alignment, o.target.alignment);
   graph = split(rewrite::expose_support(rewrite::own_formats(graph)), schedule);

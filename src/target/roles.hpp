@@ -6,7 +6,8 @@
 namespace tang::target {
 
 enum class Persist : uint8_t { taking_turns, dynamic }; // which block of work a workgroup takes next
-enum class WorkOrder : uint8_t { linear, grouped, longest_first }; // of the blocks of work
+// Of the blocks of work; the first rows' first: where their loops are the longest.
+enum class WorkOrder : uint8_t { linear, grouped, longest_first, first_rows_first };
 
 // One producer warpgroup copies operands into rings of slots; `math` warpgroups of 64 rows each contract
 // them.

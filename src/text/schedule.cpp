@@ -161,7 +161,7 @@ const std::vector<RoleNumber>& role_numbers() {
                                               role_number("reuse", &R::reuse, 0, 1),
                                               role_number("split", &R::split, 1, 64),
                                               role_number("dynamic", &R::persist, 0, 1),
-                                              role_number("order", &R::order, 0, 2),
+                                              role_number("order", &R::order, 0, 3),
                                               role_number("group", &R::group, 1, 1 << 20),
                                               role_number("producer", &R::producer_registers, 24, 256),
                                               role_number("registers", &R::math_registers, 24, 256)};

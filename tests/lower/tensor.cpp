@@ -36,6 +36,21 @@ ir::Graph flash(int64_t heads, int64_t rows, int64_t keys, int64_t d, int mask) 
   return b.graph();
 }
 
+// Two sums over rows i whose weights are made of two contractions of a block and of numbers a row.
+ir::Graph weighed(int64_t heads, int64_t rows, int64_t keys, int64_t d, bool causal) {
+  ir::Builder b;
+  ir::Tensor q = b.input("q", {heads, rows, d}, bf16), k = b.input("k", {heads, keys, d}, bf16),
+             v = b.input("v", {heads, keys, d}, bf16), o = b.input("o", {heads, rows, d}, bf16);
+  ir::Tensor top = b.input("top", {heads, rows}), flow = b.input("flow", {heads, rows});
+  auto [h, i, j, c, e] = ir::axes<"h i j c e">();
+  const ir::Scalar s = ir::sum(c, q(h, i, c) * k(h, j, c)) * 0.125, t = ir::sum(e, o(h, i, e) * v(h, j, e));
+  ir::Scalar w = ir::exp(s - top(h, i));
+  if (causal) w = ir::masked(j <= i, w);
+  b.output(ir::map({h, j, e}, ir::sum(i, w * o(h, i, e))), "dv", bf16);
+  b.output(ir::map({h, j, c}, ir::sum(i, w * (t - flow(h, i)) * q(h, i, c))), "dk", bf16);
+  return b.graph();
+}
+
 // Values of the inputs' own formats, so that only the kernels round.
 eval::Inputs rounded_inputs(const ir::Graph& g) {
   eval::Inputs in = random_inputs(g);
@@ -181,6 +196,17 @@ TEST(tensor, online_softmax_in_blocks) {
   expect_tensor(flash(1, 136, 72, 16, 1)); // rows beyond the keys
 }
 
+// Keys as rows: both sums in one kernel, each score once, what is made of it alone once, tails and masks.
+TEST(tensor, sums_weighed_by_contractions_of_a_block) {
+  for (bool causal : {false, true}) expect_tensor(weighed(2, 200, 136, 32, causal));
+  const Derived d = derive(weighed(1, 256, 256, 64, false), {}, target::hopper_target());
+  ASSERT_EQ(d.program.kernels.size(), 1u);
+  const std::string text = kernel::print(d.program.kernels[0].kernel);
+  size_t exponentials = 0;
+  for (size_t at = 0; (at = text.find("exp2(", at)) != std::string::npos; ++at) ++exponentials;
+  EXPECT_EQ(exponentials, 1u) << text;
+}
+
 TEST(tensor, what_does_not_suit_says_why) {
   EXPECT_EQ(refusal(matmul(64, 64, 64, false, false, ir::Format::f32)), "an operand is f32");
   ir::Builder b;
@@ -217,7 +243,8 @@ TEST(tensor, parts_of_a_loop_join_in_order) {
 
 TEST(tensor, role_programs_do_what_their_kernels_say) {
   for (auto& g : {matmul(136, 200, 200, false, true), matmul(136, 200, 200, true, false),
-                  flash(1, 200, 200, 32, 0), flash(1, 200, 200, 32, 2), flash(1, 136, 72, 16, 1)}) {
+                  flash(1, 200, 200, 32, 0), flash(1, 200, 200, 32, 2), flash(1, 136, 72, 16, 1),
+                  weighed(2, 200, 136, 32, true), weighed(3, 384, 128, 16, false)}) {
     const Roles r = roles(g);
     EXPECT_EQ(trouble(r.program, r.before, r.want, 4), "");
   }
@@ -227,7 +254,8 @@ TEST(tensor, role_programs_do_what_their_kernels_say) {
 // each wait for a contraction one contraction short: some order of events must show it.
 TEST(tensor, no_mutant_of_a_role_program_survives) {
   namespace role = kernel::role;
-  for (auto& g : {matmul(128, 256, 648, false, true), flash(5, 128, 384, 16, 0)}) {
+  for (auto& g :
+       {matmul(128, 256, 648, false, true), flash(5, 128, 384, 16, 0), weighed(3, 384, 128, 16, false)}) {
     const Roles r = roles(g);
     int mutants = 0;
     std::vector<std::string> left;

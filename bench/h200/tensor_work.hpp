@@ -1,0 +1,157 @@
+// One work of tensor.cpp: its graph, which pairs of rows and keys it has, and the random data it reads.
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <sstream>
+
+#include "tang/grad/surface.hpp"
+#include "tang/models/attention.hpp"
+#include "tang/run/cuda.hpp"
+
+namespace tang::bench {
+
+struct Work {
+  std::string kind, transposes, format, mask;
+  ir::Format element = ir::Format::bf16;
+  // Loop blocks of kernels, by a part of their labels; a digit before three: whether
+  // contractions stay in flight; one before that: 3 for three warpgroups.
+  std::vector<std::pair<std::string, int64_t>> told;
+  int64_t m = 0, n = 0, k = 0, batch = 0, heads = 0, kv = 0, rows = 0, keys = 0, d = 0;
+
+  bool gemm() const { return kind == "gemm"; }
+
+  bool backward() const { return kind == "backward"; }
+
+  bool attends() const { return kind == "attention" || backward(); }
+
+  bool at(char side) const { return transposes[side == 'a' ? 0 : 1] == 't'; }
+
+  int64_t group() const { return heads / kv; }
+
+  static Work parse(std::istream& in) {
+    Work w;
+    in >> w.kind;
+    w.format = "bf16";
+    if (w.kind == "gemm")
+      in >> w.m >> w.n >> w.k >> w.transposes >> w.format;
+    else if (w.attends())
+      in >> w.batch >> w.heads >> w.kv >> w.rows >> w.keys >> w.d >> w.mask;
+    std::string word;
+    for (auto at = in.tellg(); in && in >> word; at = in.tellg()) {
+      const size_t mark = word.find('=');
+      if (mark == std::string::npos) {
+        in.clear(), in.seekg(at);
+        break;
+      }
+      w.told.emplace_back(word.substr(0, mark), std::stoll(word.substr(mark + 1)));
+    }
+    if (in.eof()) in.clear(), in.seekg(0, std::ios::end);
+    w.element = ir::format_named(w.format);
+    if (!in || (!w.gemm() && !w.attends()))
+      throw Error({}, "no such work: " + w.kind, {}, "see the first lines of tensor.cpp");
+    return w;
+  }
+
+  ir::Graph graph() const {
+    ir::Builder b;
+    const auto f = element;
+    if (gemm()) {
+      ir::Tensor x = b.input("a", at('a') ? std::vector<ir::Extent>{k, m} : std::vector<ir::Extent>{m, k}, f);
+      ir::Tensor y = b.input("b", at('b') ? std::vector<ir::Extent>{n, k} : std::vector<ir::Extent>{k, n}, f);
+      auto [i, j, l] = ir::axes<"i j l">();
+      b.output(ir::map({i, j}, ir::sum(l, (at('a') ? x(l, i) : x(i, l)) * (at('b') ? y(j, l) : y(l, j)))),
+               "out", f);
+      return b.graph();
+    }
+    ir::Tensor q = group() > 1 ? b.input("q", {batch, kv, group(), rows, d}, f)
+                               : b.input("q", {batch, heads, rows, d}, f);
+    ir::Tensor x = b.input("k", {batch, kv, keys, d}, f), y = b.input("v", {batch, kv, keys, d}, f);
+    models::AttentionOptions o;
+    if (mask == "causal") o.mask = models::causal();
+    if (mask == "window") o.mask = models::causal() && models::window(window);
+    if (mask == "prefix") o.mask = models::causal() || models::prefix(prefix);
+    if (mask == "softcap") o.changes.push_back(models::soft_cap(cap));
+    if (mask == "alibi") {
+      const std::vector<ir::Extent> of =
+          group() > 1 ? std::vector<ir::Extent>{kv, group()} : std::vector<ir::Extent>{heads};
+      o.changes.push_back(models::alibi(b.input("slopes", of)));
+    }
+    if (mask == "document") {
+      ir::Tensor start = b.input("start", {batch, rows}, ir::Format::i32),
+                 end = b.input("end", {batch, rows}, ir::Format::i32);
+      o.mask = models::causal() && models::key_range(start, end);
+    }
+    const auto a = models::attention(q, x, y, o);
+    b.output(a.out, "out", f);
+    b.output(a.lse, "lse");
+    if (backward()) {
+      const ir::Tensor dout = b.input("dout", a.out.shape(), f);
+      const auto d = diff::vjp(a.out, dout, {q, x, y});
+      b.output(d[0], "dq", f), b.output(d[1], "dk", f), b.output(d[2], "dv", f);
+    }
+    return b.graph();
+  }
+
+  static constexpr int64_t window = 128, prefix = 256, document = 700;
+  static constexpr double cap = 20;
+
+  double slope(int64_t head) const { return std::exp2(-8.0 * double(head + 1) / double(heads)); }
+
+  int64_t position(int64_t i) const { return i + keys - rows; }
+
+  int64_t first(int64_t i) const { // visible keys of row i
+    if (mask == "window") return std::clamp<int64_t>(position(i) - window + 1, 0, keys);
+    return mask == "document" ? std::clamp<int64_t>(i / document * document, 0, keys) : 0;
+  }
+
+  int64_t last(int64_t i) const {
+    if (mask == "full" || mask == "softcap" || mask == "alibi") return keys;
+    const int64_t causal = std::clamp<int64_t>(position(i) + 1, 0, keys);
+    return mask == "prefix" ? std::max(causal, std::min(prefix, keys)) : causal;
+  }
+
+  double changed(double score, int64_t head, int64_t i, int64_t j) const {
+    if (mask == "softcap") return cap * std::tanh(score / cap);
+    return mask == "alibi" ? score - slope(head) * double(position(i) - j) : score;
+  }
+
+  double flops() const {
+    if (gemm()) return 2.0 * double(m) * double(n) * double(k);
+    double pairs = 0;
+    for (int64_t i = 0; i < rows; ++i) pairs += double(std::max<int64_t>(0, last(i) - first(i)));
+    return (backward() ? 10.0 : 4.0) * pairs * double(d) * double(heads) * double(batch);
+  }
+};
+
+// Normal values; long buffers repeat a block of a prime number of them.
+inline std::vector<uint8_t> normals(size_t n, ir::Format f, uint64_t seed) {
+  constexpr size_t block = 200003;
+  std::mt19937_64 rng(seed);
+  std::normal_distribution<double> normal;
+  std::vector<double> values(std::min(n, block));
+  for (double& v : values) v = ir::rounded(normal(rng), f);
+  const size_t bytes = size_t(run::bytes_of(f)), some = values.size() * bytes;
+  std::vector<uint8_t> small(some), out(n * bytes);
+  run::write(small.data(), f, values);
+  for (size_t i = 0; i < out.size(); i += some)
+    std::memcpy(&out[i], small.data(), std::min(some, out.size() - i));
+  return out;
+}
+
+inline double real(const std::vector<uint8_t>& data, int64_t i, ir::Format f) {
+  if (run::bytes_of(f) == 4 || f == ir::Format::bf16) {
+    uint32_t u = 0;
+    if (f == ir::Format::bf16)
+      std::memcpy(reinterpret_cast<uint8_t*>(&u) + 2, &data[size_t(2 * i)], 2);
+    else
+      std::memcpy(&u, &data[size_t(4 * i)], 4);
+    float x;
+    std::memcpy(&x, &u, 4);
+    return double(x);
+  }
+  return run::read_reals(&data[size_t(2 * i)], f, 1)[0];
+}
+
+} // namespace tang::bench

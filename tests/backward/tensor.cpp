@@ -1,0 +1,154 @@
+// Attention's gradients in tensor form: planned by the ordinary pipeline, equal to the oracle in the
+// simulator, and the role programs equal to their kernels for many orders of events.
+#include <array>
+
+#include "lower/pipeline.hpp"
+#include "tang/grad/surface.hpp"
+#include "tang/kernel/simulate_roles.hpp"
+#include "tang/models/attention.hpp"
+#include "tang/run/cuda.hpp"
+
+using namespace tang;
+using namespace tang::test;
+
+namespace {
+constexpr auto bf16 = ir::Format::bf16;
+
+struct Size {
+  int64_t heads, kv, rows, keys, d;
+  bool causal;
+};
+
+ir::Graph gradient(const Size& s) {
+  ir::Builder b;
+  const int64_t group = s.heads / s.kv;
+  using Shape = std::vector<ir::Extent>;
+  ir::Tensor q = b.input("q", group > 1 ? Shape{1, s.kv, group, s.rows, s.d} : Shape{1, s.heads, s.rows, s.d},
+                         bf16),
+             k = b.input("k", {1, s.kv, s.keys, s.d}, bf16), v = b.input("v", {1, s.kv, s.keys, s.d}, bf16);
+  models::AttentionOptions o;
+  if (s.causal) o.mask = models::causal();
+  const auto a = models::attention(q, k, v, o);
+  const ir::Tensor dout = b.input("dout", a.out.shape(), bf16);
+  const auto d = diff::vjp(a.out, dout, {q, k, v});
+  b.output(d[0], "dq", bf16), b.output(d[1], "dk", bf16), b.output(d[2], "dv", bf16);
+  return b.graph();
+}
+
+eval::Inputs inputs_of(const ir::Graph& g) {
+  eval::Inputs in = random_inputs(g);
+  for (auto& n : g.nodes)
+    if (auto* x = n.input())
+      for (double& v : in[n.name].r) v = ir::rounded(2 * v, x->format);
+  return in;
+}
+
+double difference(const std::vector<kernel::Buffer>& a, const std::vector<kernel::Buffer>& b) {
+  double top = 0, off = 0;
+  for (size_t m = 0; m < a.size(); ++m)
+    for (size_t x = 0; x < a[m].r.size(); ++x) {
+      if (std::isnan(a[m].r[x]) != std::isnan(b[m].r[x])) return std::nan("");
+      if (std::isnan(a[m].r[x])) continue;
+      top = std::max(top, std::abs(a[m].r[x])), off = std::max(off, std::abs(a[m].r[x] - b[m].r[x]));
+    }
+  return off / top;
+}
+
+// Random values for what a kernel reads; results are poisoned.
+std::vector<kernel::Buffer> buffers(const lower::Lowered& l) {
+  std::vector<kernel::Buffer> out;
+  uint64_t seed = 7;
+  for (size_t a = 0; a < l.arguments.size(); ++a) {
+    const kernel::Memory& m = l.kernel.memories[a];
+    kernel::Buffer b = poisoned(m.size());
+    if (!l.arguments[a].written) {
+      b.r = random_array({m.size()}, seed++).r;
+      for (double& x : b.r) x = ir::rounded(x, m.format);
+    }
+    out.push_back(std::move(b));
+  }
+  return out;
+}
+
+// For some orders of events the role program does what its kernel says.
+void expect_roles(const lower::Lowered& l, const target::Roles& fields) {
+  const auto p = kernel::expand_roles(l.kernel, fields);
+  ASSERT_TRUE(bool(p)) << p.why();
+  const std::vector<kernel::Buffer> before = buffers(l);
+  std::vector<kernel::Buffer> want = before;
+  EXPECT_TRUE(kernel::simulate(l.kernel, want).clean());
+  for (uint64_t seed = 0; seed < 4; ++seed) {
+    kernel::RoleOptions o;
+    o.seed = seed;
+    o.copies = seed == 1 ? kernel::RoleOptions::early : kernel::RoleOptions::late;
+    o.workgroups = 1 + int(seed % 2); // one: every block of work goes through the same rings
+    std::vector<kernel::Buffer> got = before;
+    const auto fault = kernel::simulate_roles(*p, got, o);
+    EXPECT_FALSE(fault) << l.label << ": " << kernel::word(fault->kind) << ": " << fault->text;
+    EXPECT_LT(difference(want, got), 1e-2) << l.label << " " << l.schedule;
+  }
+}
+} // namespace
+
+TEST(tensor_gradient, every_kernel_is_a_role_program_and_equals_the_oracle) {
+  for (const Size& s : {Size{2, 2, 200, 200, 32, false}, Size{1, 1, 200, 200, 32, true},
+                        Size{4, 2, 136, 136, 16, true}, Size{2, 1, 136, 72, 16, false}}) {
+    const ir::Graph g = gradient(s);
+    const auto d = run::derive(g, run::hopper_options());
+    int kernels = 0;
+    for (auto& l : d.kernels.kernels) kernels += bool(l.roles);
+    std::string refused;
+    for (auto& l : d.kernels.kernels)
+      if (!l.roles) refused += l.label + ": " + l.refused + "\n";
+    EXPECT_GE(kernels, 3) << refused << plan::print(d.plan); // forward, dq, dk and dv
+    const eval::Inputs in = inputs_of(g);
+    auto got = simulate({d.plan, d.kernels}, in);
+    for (auto& [name, raw] : eval::run(g, in)) {
+      const eval::Array a = filled(raw);
+      double top = 0, off = 0;
+      for (size_t x = 0; x < a.r.size(); ++x)
+        top = std::max(top, std::abs(a.r[x])),
+        off = std::max(off, std::isnan(got[name].r[x]) ? 1e9 : std::abs(got[name].r[x] - a.r[x]));
+      EXPECT_LE(off, 1.2e-2 * top) << name;
+    }
+    for (auto& l : d.kernels.kernels)
+      for (int lag : {0, 1}) { // with contractions over the edge of a block, too
+        if (!l.roles || (l.roles->skew && lag != l.roles->lag)) continue;
+        target::Roles fields = *l.roles;
+        fields.lag = lag;
+        expect_roles(l, fields);
+      }
+  }
+}
+
+namespace {
+ir::Graph rewritten(const ir::Graph& g) {
+  return rewrite::row_weights(rewrite::narrow_operands(rewrite::optimize(g).graph));
+}
+} // namespace
+
+// What the rewrites for matrix instructions leave is the same function, rows without a live key included.
+TEST(tensor_gradient, rewrites_of_operands_and_rows_keep_the_values) {
+  for (const Size& s :
+       {Size{2, 2, 40, 40, 8, true}, Size{2, 1, 40, 24, 8, true}, Size{1, 1, 24, 40, 8, false}}) {
+    const ir::Graph g = gradient(s), now = rewritten(g);
+    const eval::Inputs in = inputs_of(g);
+    const auto want = eval::run(g, in), got = eval::run(now, in);
+    for (auto& [name, a] : want) EXPECT_LT(eval::difference(filled(got.at(name)), filled(a)), 1e-9) << name;
+  }
+}
+
+// After the rewrites the weights of all three results share one number a row, no accumulator is stored, and
+// the operands of every product are arrays of 16 bits.
+TEST(tensor_gradient, operands_are_stored_arrays_and_rows_one_number) {
+  const auto d = run::derive(gradient({2, 2, 512, 512, 64, true}), run::hopper_options());
+  int rows = 0;
+  for (auto& b : d.plan.buffers) {
+    int64_t n = 1;
+    for (int64_t e : b.shape) n *= e;
+    EXPECT_LE(n, 2 * 512 * 64) << plan::print(d.plan);                        // no array of scores
+    EXPECT_TRUE(n < 2 * 512 * 64 || b.format == bf16) << plan::print(d.plan); // nor of wide accumulators
+    rows += n == 2 * 512;
+  }
+  EXPECT_LE(rows, 5) << plan::print(d.plan);
+}
