@@ -80,6 +80,6 @@ std::string failure(const Certificate& c);
 // found.
 Result<std::string> as_coq(const Certificate& c, const std::string& name);
 inline constexpr const char* coq_imports = "From Coq Require Import List ZArith QArith.\n"
-                                           "From Tang Require Import export.lp.\nImport ListNotations.\n";
+                                           "From Tang Require Import export.lp.\nImport ListNotations.\nOpen Scope Q_scope.\n";
 
 } // namespace tang::bound

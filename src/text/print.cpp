@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "tang/base/match.hpp"
+#include "tang/ir/monoids.hpp"
 #include "tang/text/syntax.hpp"
 
 namespace tang::text {
@@ -371,7 +372,7 @@ std::string declaration(const Monoids::Row& r) {
   for (Id e : r.monoid->combine) parts.push_back(terms.term(e, 0));
   const std::string body = parts.size() == 1 ? parts[0] : "(" + joined(parts) + ")";
   return "monoid " + Monoids::spelled(r.name) + "(" + joined(components) + ") identity (" + joined(identity) +
-         ")" + (r.monoid->commutative ? "" : " ordered") + " combine (a, b) = " + terms.with_lets(body) +
+         ")" + (r.monoid->commutative ? "" : " ordered") + (is_proved(*r.pool, *r.monoid) ? "" : " unproved") + " combine (a, b) = " + terms.with_lets(body) +
          "\n";
 }
 } // namespace
