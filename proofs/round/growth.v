@@ -56,7 +56,7 @@ Proof.
   - replace (c * c' - e * e') with (e * (c' - e') + ((c - e) * e' + (c - e) * (c' - e'))) by ring.
     pose proof (Rabs_triang (e * (c' - e')) ((c - e) * e' + (c - e) * (c' - e'))) as T1.
     pose proof (Rabs_triang ((c - e) * e') ((c - e) * (c' - e'))) as T2.
-    rewrite !Rabs_mult in T1, T2.
+    rewrite (Rabs_mult e (c' - e')) in T1. rewrite (Rabs_mult (c - e) e'), (Rabs_mult (c - e) (c' - e')) in T2.
     assert (Rabs e * Rabs (c' - e') <= w * ((g' - 1) * w')) by (apply Rmult_le_compat; auto using Rabs_pos).
     assert (Rabs (c - e) * Rabs e' <= (g - 1) * w * w') by (apply Rmult_le_compat; auto using Rabs_pos).
     assert (Rabs (c - e) * Rabs (c' - e') <= (g - 1) * w * ((g' - 1) * w')) by (apply Rmult_le_compat; auto using Rabs_pos).
@@ -70,8 +70,8 @@ Proof.
   assert ((g' - 1) * w' <= (Rmax g g' - 1) * Rmax w w') by (apply Rmult_le_compat; lra).
   split; [lra|split].
   - unfold Rmax at 1. destruct (Rle_dec e e'); lra.
-  - apply between. apply between in D. apply between in D'. unfold Rmax at 2 3 6 7.
-    destruct (Rle_dec c c'), (Rle_dec e e'); lra.
+  - apply between. apply between in D. apply between in D'. set (M := (Rmax g g' - 1) * Rmax w w') in *. clearbody M.
+    unfold Rmax. destruct (Rle_dec c c'), (Rle_dec e e'); lra.
 Qed.
 Hypothesis solid : Rabs e = w.
 (* A quotient: what is divided by is not 0, nothing cancels in it, and it is not off by all of itself. *)
@@ -171,5 +171,5 @@ Qed.
 (* Sums without cancellation are solid: the weight is the size. *)
 Theorem positive_sum_is_solid a b : 0 <= exact a -> 0 <= exact b -> Rabs (exact a) = weight a -> Rabs (exact b) = weight b ->
   Rabs (exact (Add a b)) = weight (Add a b).
-Proof. intros A B <- <-. cbn. rewrite !Rabs_pos_eq; lra. Qed.
+Proof. intros A B Sa Sb. cbn. rewrite <- Sa, <- Sb, !Rabs_pos_eq; lra. Qed.
 End Rounded.
