@@ -2,6 +2,7 @@
 #include <cctype>
 #include <cstdio>
 
+#include "tang/bound/derivation.hpp"
 #include "tang/bound/report.hpp"
 #include "tang/cli/tool.hpp"
 #include "tang/rewrite/driver.hpp"
@@ -29,6 +30,10 @@ int bound_file(const Common& c, const std::string& file, int64_t memory, bool in
         return 1;
       }
       text += *theorem;
+      for (auto* term : {&l.bound->chain, &l.bound->any})
+        if (*term)
+          if (auto cover = bound::as_coq(*l.bound, **term, name + (term == &l.bound->chain ? "_chain" : "_any")))
+            text += *cover;
       ++written;
     }
     const std::string to = coq + "/certificate_bound_" + std::to_string(memory) + ".v";

@@ -120,25 +120,35 @@ def missing_rows(folder):
                 yield f"{file}: no certificate of {row}"
 
 
-WRONG = {"fusion": wrong_fusion, "elimination": wrong_elimination, "certificate": wrong_certificate}
+def wrong_cover(body, claim):
+    """A step that counts double; half of what the first array pays."""
+    step = re.search(r"Step \(([^)]*)\)", body)
+    if step:
+        yield body[:step.start(1)] + f"({step.group(1)}) + 1" + body[step.end(1):], claim
+    paid = re.search(r"%Z \[(?:0; )*([1-9][^;\]]*)", claim)
+    if paid:
+        yield body, claim[:paid.start(1)] + f"({paid.group(1)}) * (1 # 2)" + claim[paid.end(1):]
+
+
+# By the type of what is printed.
+WRONG = {"fusion": wrong_fusion, "list node": wrong_elimination, "certificate": wrong_certificate, "derivation": wrong_cover}
 
 
 def wrong_files(folder):
     """For every file of these kinds one with wrong versions of its theorems: (what, text, how many). It runs each prover, which
     must fail, and says so."""
     for file in sorted(os.listdir(folder)):
-        wrong = WRONG.get(file.split("_")[0])
-        if not wrong or not file.endswith(".v"):
+        if not re.fullmatch(r"(fusion|elimination|certificate|cover)_\w+\.v", file):
             continue
         text = open(os.path.join(folder, file)).read()
         out, count = re.sub(r"^(Theorem|Lemma) .*?Qed\.\n", "", text, flags=re.M | re.S), 0
         for name in theorems(text):
             kind, body, claim, prover = parts_of(text, name)
-            for other, goal in wrong(body, claim):
+            for other, goal in WRONG[kind](body, claim):
                 count += 1
                 mutant = f"{name}_wrong{count}"
                 goal = re.sub(rf"\b{name}\b", mutant, goal)
-                out += f"Definition {mutant} : {kind} :={other}.\nGoal {goal}.\nProof. assert_fails {prover}; idtac \"{REJECTED}\". Abort.\n"
+                out += f"Definition {mutant} : {kind} :={other}.\nGoal {goal}.\nProof. {mutation.fails(prover)}; idtac \"{REJECTED}\". Abort.\n"
         yield file, out, count
 
 
@@ -208,7 +218,7 @@ def checked(folder, parts):
             passed += killed
             total = len(every) + sum(count for _, _, count in wrong)
             print(f"{killed} of {total} wrong versions rejected")
-            kinds = {what.split("_")[0] for what, _, count in wrong if count}
+            kinds = {k for _, text, _ in wrong for k in re.findall(r"^Definition \w+_wrong\d+ : (\w+(?: \w+)*) :=", text, re.M)}
             if len(every) < 30 or kinds != set(WRONG):
                 failed.append(f"only {len(every)} listed mutants, and made ones of {sorted(kinds)}")
     for line in failed:

@@ -85,9 +85,9 @@ Proof.
   assert (Nc : c <> 0) by (intros Z; rewrite Z, Rabs_R0 in Pc; lra).
   split; [|split].
   - rewrite <- Rinv_1 at 1. apply Rinv_le_contravar; lra.
-  - rewrite Rabs_Rinv by auto. rewrite solid. lra.
+  - rewrite Rabs_inv by auto. rewrite solid. lra.
   - replace (/ c - / e) with ((e - c) * (/ c * / e)) by (field; auto).
-    rewrite !Rabs_mult, !Rabs_Rinv by auto. rewrite solid, Rabs_minus_sym.
+    rewrite !Rabs_mult, !Rabs_inv by auto. rewrite solid, Rabs_minus_sym.
     apply Rle_trans with ((g - 1) * w * (/ ((2 - g) * w) * / w)); [|right; field; lra].
     apply Rmult_le_compat; auto using Rabs_pos.
     + apply Rmult_le_pos; left; apply Rinv_0_lt_compat; auto.

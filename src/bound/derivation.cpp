@@ -40,14 +40,16 @@ Result<std::vector<Space>> spaces_of(const Mixed& group) {
   return all;
 }
 
-// h is least on these spaces where the paid sum minus h(all) is 0 exactly when the inequality follows from steps; their
-// weights are the prices of the conditions.
+// h is least on these spaces where the paid sum minus h(all) is 0 exactly when the inequality follows from
+// steps; their weights are the prices of the conditions.
 Result<Local> within(const Mixed& group, const std::vector<Rational>& s, const std::vector<Rational>& t) {
   const auto found = spaces_of(group);
   if (!found) return Refusal{found.why()};
   const std::vector<Space>& spaces = *found;
   const size_t n = spaces.size() - 1, w = group.loops.size();
-  auto place = [&](const Space& x) { return size_t(std::find(spaces.begin(), spaces.end(), x) - spaces.begin()); };
+  auto place = [&](const Space& x) {
+    return size_t(std::find(spaces.begin(), spaces.end(), x) - spaces.begin());
+  };
   Vector gain(n, 0);
   auto paid = [&](const Space& x, const Rational& by) {
     if (!x.empty()) gain[place(x)] = gain[place(x)] - by;
@@ -104,7 +106,8 @@ public:
     return out.matrices.size() - 1;
   }
 
-  void step(const Rational& weight, const Space& one, const Space& two, const Space& both, const Space& neither) {
+  void step(const Rational& weight, const Space& one, const Space& two, const Space& both,
+            const Space& neither) {
     if (!weight.sign() || (one == both && two == neither)) return;
     out.steps.push_back({weight, place(one), place(two), place(both), place(neither)});
   }
@@ -138,7 +141,8 @@ Result<Derivation> derivation(const std::vector<Space>& views, const std::vector
   const size_t d = t.size();
   Builder b(d);
   const std::vector<Mixed> groups = mixed(views, d);
-  // The loops of the groups before one are given: h(view) >= sum over groups of h(its part and these) - h(these).
+  // The loops of the groups before one are given: h(view) >= sum over groups of h(its part and these) -
+  // h(these).
   std::vector<Space> given{nothing};
   for (auto& g : groups) {
     std::vector<Vector> rows = given.back();

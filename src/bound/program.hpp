@@ -60,8 +60,8 @@ struct Certificate {
   Form value() const; // sum s mu + sum t beta
 };
 
-// max sum gain_k z_k with rows z <= right, z >= 0, by Bland's rule; right sides are forms >= 0. `prices` are the
-// reduced costs of the variables and then of the rows' slacks. Nothing when there is no largest value.
+// max sum gain_k z_k with rows z <= right, z >= 0, by Bland's rule; right sides are forms >= 0. `prices` are
+// the reduced costs of the variables and then of the rows' slacks. Nothing when there is no largest value.
 struct Optimum {
   std::vector<Form> z;
   Vector prices;
@@ -76,10 +76,11 @@ Result<Certificate> solve(const Nest& n, const std::vector<Condition>& condition
 // Primal rows, dual rows as integer powers, equal objectives coefficient by coefficient. Empty: it holds;
 // else what fails.
 std::string failure(const Certificate& c);
-// A theorem that coqc proves after `coq_imports`, with a derivation of the cover's inequality; refused when none is
-// found.
+// A theorem that coqc proves after `coq_imports`, with a derivation of the cover's inequality; refused when
+// none is found.
 Result<std::string> as_coq(const Certificate& c, const std::string& name);
-inline constexpr const char* coq_imports = "From Coq Require Import List ZArith QArith.\n"
-                                           "From Tang Require Import export.lp.\nImport ListNotations.\nOpen Scope Q_scope.\n";
+inline constexpr const char* coq_imports =
+    "From Coq Require Import List ZArith QArith.\n"
+    "From Tang Require Import export.lp.\nImport ListNotations.\nOpen Scope Q_scope.\n";
 
 } // namespace tang::bound

@@ -23,11 +23,12 @@ const MonoidSpec& welford();
 // ..).
 MonoidSpec topk(int k);
 std::vector<MonoidSpec> all_monoids(); // the registry (topk for small k)
-// More that have a proof: a product, affine maps, sums since the last start, the largest value and how often it occurs.
+// More that have a proof: a product, affine maps, sums since the last start, the largest value and how often
+// it occurs.
 std::vector<MonoidSpec> more_proved_monoids();
 
-// Have its laws a proof among those that `tang export proofs` prints? A row of the two lists above, any number of sums and
-// places, under any name; or rows side by side. Compared as simplified terms.
+// Have its laws a proof among those that `tang export proofs` prints? A row of the two lists above, any
+// number of sums and places, under any name; or rows side by side. Compared as simplified terms.
 bool is_proved(const Pool& p, const Monoid& m);
 bool is_proved(const MonoidSpec& m);
 // The monoid of a row, over variables of this pool.

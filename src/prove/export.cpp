@@ -54,7 +54,7 @@ Exported exported(const std::vector<Compile>& compiles) {
   Certificates certificates = certificates_of(fusions.optimized, fast_memory);
   for (auto& [why, n] : certificates.unprinted) out.omitted.push_back(count(n, "certificates: ") + why);
   const int e = keep(std::move(eliminations.files)), f = keep(std::move(fusions.files)),
-            c = keep(std::move(certificates.files));
+            c = keep(std::move(certificates.files)), k = keep(std::move(certificates.covers));
   out.counts = count(out.monoids, "monoids, ") + count(out.rules, "scalar rules, ") +
                count(f, "fusion theorems (") + count(fusions.steps, "steps of ") +
                count(fusions.compiles, "compiles, ") +
@@ -62,7 +62,7 @@ Exported exported(const std::vector<Compile>& compiles) {
                count(fusions.dropped, "dropped bounds certified), ") + count(e, "max eliminations (") +
                count(eliminations.proofs, "of ") + count(eliminations.graphs, "gradients), ") +
                count(c, "certificates (") + count(certificates.bounds, "of ") +
-               count(certificates.graphs, "compiles)");
+               count(certificates.graphs, "compiles), ") + count(k, "inequalities of best covers");
   return out;
 }
 

@@ -259,11 +259,12 @@ void Model::monoid(const Statement& s) {
     return out;
   };
   if (!s.unproved && !ir::is_proved(d.spec))
-    throw problem("T0310", name.where,
-                  "monoid `" + shown(name.text) + "` has no proof, and its folds would be split and reordered",
-                  {{"no row of the table of monoids has its identity and combine", name.where}},
-                  "write `unproved` before `combine` if you know that it is associative, its identity neutral" +
-                      std::string(s.ordered ? "" : " and its operands may be swapped"));
+    throw problem(
+        "T0310", name.where,
+        "monoid `" + shown(name.text) + "` has no proof, and its folds would be split and reordered",
+        {{"no row of the table of monoids has its identity and combine", name.where}},
+        "write `unproved` before `combine` if you know that it is associative, its identity neutral" +
+            std::string(s.ordered ? "" : " and its operands may be swapped"));
   d.spec.unproved = s.unproved;
   monoids.emplace(name.text, std::move(d));
 }
