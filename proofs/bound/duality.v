@@ -32,6 +32,36 @@ Proof.
 Qed.
 End Duality.
 
+Section Ranks.
+(* Views that mix loops: a row h for each subgroup, its rank, and the ranks of its images in arrays and loops. The tile is
+   a product of x_h-long sides along the subgroups. *)
+Context {H I J : Type} (rows : list H) (loops : list I) (arrays : list J).
+Context (rank : H -> R) (in_array : J -> H -> R) (in_loop : I -> H -> R) (x : H -> R) (beta t : I -> R) (s mu : J -> R).
+Hypothesis x_pos : forall h, In h rows -> 0 <= x h.
+Hypothesis s_pos : forall j, In j arrays -> 0 <= s j.
+Hypothesis t_pos : forall i, In i loops -> 0 <= t i.
+Hypothesis fits : forall j, In j arrays -> rsum (fun h => in_array j h * x h) rows <= mu j.
+Hypothesis within : forall i, In i loops -> rsum (fun h => in_loop i h * x h) rows <= beta i.
+Hypothesis covers : forall h, In h rows ->
+  rank h <= rsum (fun j => s j * in_array j h) arrays + rsum (fun i => t i * in_loop i h) loops.
+Lemma priced {K} (ks : list K) (p cap : K -> R) (a : K -> H -> R) : (forall k, In k ks -> 0 <= p k) ->
+  (forall k, In k ks -> rsum (fun h => a k h * x h) rows <= cap k) ->
+  rsum (fun h => x h * rsum (fun k => p k * a k h) ks) rows <= rsum (fun k => p k * cap k) ks.
+Proof.
+  intros P C. rewrite (rsum_ext _ (fun h => rsum (fun k => p k * (a k h * x h)) ks)).
+  - rewrite rsum_swap. apply rsum_le. intros k Hk. rewrite rsum_scale_l. apply Rmult_le_compat_l; auto.
+  - intro h. rewrite <- rsum_scale_l. apply rsum_ext. intro. ring.
+Qed.
+Theorem weak_duality_ranks :
+  rsum (fun h => rank h * x h) rows <= rsum (fun j => s j * mu j) arrays + rsum (fun i => t i * beta i) loops.
+Proof.
+  apply Rle_trans with (rsum (fun h => x h * rsum (fun j => s j * in_array j h) arrays) rows +
+                        rsum (fun h => x h * rsum (fun i => t i * in_loop i h) loops) rows).
+  - rewrite <- rsum_plus. apply rsum_le. intros h Hh. pose proof (x_pos h Hh). pose proof (covers h Hh). nra.
+  - apply Rplus_le_compat; now apply priced.
+Qed.
+End Ranks.
+
 (* Tilings of V points by boxes of at most B points need at least V/B boxes: counting, for any cover at all. *)
 Theorem box_count {T} (eq_dec : forall a b : T, {a = b} + {a <> b}) (points : list T) (boxes : list (list T)) (B : nat) :
   NoDup points -> (forall p, In p points -> exists b, In b boxes /\ In p b) ->

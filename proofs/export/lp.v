@@ -1,5 +1,7 @@
-(* Certificates of the traffic program: feasibility and equal objectives, decided in exact integers. *)
+(* Certificates of the traffic program: feasibility and equal objectives, decided in exact integers, and a derivation of
+   the inequality that the cover stands for. *)
 From Coq Require Import Reals Lra Lia List ZArith QArith Qreals Bool Arith.
+From Tang Require Export bound.lattice.
 From Tang Require Import sums.rsum bound.duality.
 Import ListNotations.
 Open Scope R_scope.
@@ -10,9 +12,11 @@ Definition form := list Q.
 Record certificate := Certificate {
   atoms : list Z;                      (* M first; all at least 1, M at least 2 *)
   extents : list form;                 (* beta_i: log-extent of loop i *)
-  arrays : list (list nat * form);     (* loops that array j depends on, mu_j: log-capacity *)
+  arrays : list (matrix * form);       (* the view of array j over the loops, mu_j: log-capacity *)
+  subgroups : list matrix;             (* a basis of each subgroup whose ranks the cover has to pay *)
   cover_s : list Q; cover_t : list Q;  (* the cover: s_j, t_i *)
-  tile : list form                     (* the tile exponents x_i *)
+  tile : list form;                    (* the tile exponents x_h, one a subgroup *)
+  proof : derivation                   (* of the inequality with these s and t *)
 }.
 Fixpoint add_form (f g : form) : form :=
   match f, g with [], g => g | f, [] => f | a :: f, b :: g => Qred (a + b) :: add_form f g end.
@@ -33,26 +37,35 @@ Fixpoint products (As : list Z) (ns : list Z) : Z * Z :=
 Definition nonneg (As : list Z) (f : form) : bool :=
   let D := denominator f in
   divides D f && (let (p, q) := products As (map (power D) f) in Z.leb q p).
-Definition reads (c : certificate) (j i : nat) : bool := existsb (Nat.eqb i) (fst (nth j (arrays c) ([], []))).
+Definition views c := map fst (arrays c).
 Definition loops_of c := seq 0 (length (extents c)).
 Definition arrays_of c := seq 0 (length (arrays c)).
+Definition rows_of c := seq 0 (length (subgroups c)).
 Definition beta c i := nth i (extents c) [].
 Definition mu c j := snd (nth j (arrays c) ([], [])).
-Definition x c i := nth i (tile c) [].
+Definition x c h := nth h (tile c) [].
 Definition s c j := nth j (cover_s c) 0%Q.
 Definition t c i := nth i (cover_t c) 0%Q.
+(* The rank of subgroup h, of its image in array j, and of its image in loop i. *)
+Definition rank_of c h := rank (nth h (subgroups c) []).
+Definition in_array c j h := rank (image (nth j (views c) []) (nth h (subgroups c) [])).
+Definition in_loop (c : certificate) (i h : nat) := rank (image [unit_row i] (nth h (subgroups c) [])).
+Definition times (n : nat) (q : Q) : Q := inject_Z (Z.of_nat n) * q.
 Definition Qsum (l : list Q) : Q := fold_right (fun a b => Qred (a + b)) 0%Q l.
-Definition value_of_tile c := sum_forms (map (x c) (loops_of c)).
+Definition part c (rank : nat -> nat) : form :=
+  sum_forms (map (fun h => scale_form (inject_Z (Z.of_nat (rank h))) (x c h)) (rows_of c)).
+Definition value_of_tile c := part c (rank_of c).
 Definition value_of_cover c := add_form (sum_forms (map (fun j => scale_form (s c j) (mu c j)) (arrays_of c)))
                                         (sum_forms (map (fun i => scale_form (t c i) (beta c i)) (loops_of c))).
 Definition check (c : certificate) : bool :=
   match atoms c with M :: _ => Z.leb 2 M | [] => false end && forallb (Z.leb 1) (atoms c) &&
-  forallb (fun j => Qle_bool 0 (s c j)) (arrays_of c) && forallb (fun i => Qle_bool 0 (t c i)) (loops_of c) &&
-  forallb (fun i => Qle_bool 1 (Qsum (map (fun j => if reads c j i then s c j else 0%Q) (arrays_of c)) + t c i)) (loops_of c) &&
-  forallb (fun i => nonneg (atoms c) (x c i)) (loops_of c) &&
-  forallb (fun i => nonneg (atoms c) (sub_form (beta c i) (x c i))) (loops_of c) &&
-  forallb (fun j => nonneg (atoms c) (sub_form (mu c j)
-     (sum_forms (map (fun i => if reads c j i then x c i else []) (loops_of c))))) (arrays_of c) &&
+  derives (length (extents c)) (views c) (cover_s c) (cover_t c) (proof c) &&
+  forallb (fun h => Qle_bool (inject_Z (Z.of_nat (rank_of c h)))
+    (Qsum (map (fun j => times (in_array c j h) (s c j)) (arrays_of c)) +
+     Qsum (map (fun i => times (in_loop c i h) (t c i)) (loops_of c)))) (rows_of c) &&
+  forallb (fun h => nonneg (atoms c) (x c h)) (rows_of c) &&
+  forallb (fun i => nonneg (atoms c) (sub_form (beta c i) (part c (in_loop c i)))) (loops_of c) &&
+  forallb (fun j => nonneg (atoms c) (sub_form (mu c j) (part c (in_array c j)))) (arrays_of c) &&
   zero_form (sub_form (value_of_tile c) (value_of_cover c)).
 
 (* The meaning of a form. *)
@@ -136,58 +149,101 @@ Proof. induction l as [|i l IH]; simpl; [apply Q2R_zero|]. now rewrite Qred_R, Q
 Lemma Qle_R a b : Qle_bool a b = true -> Q2R a <= Q2R b.
 Proof. intros H. apply Qle_Rle, Qle_bool_iff, H. Qed.
 
-(* In units of ln M: everything below is the program multiplied by ln M > 0. *)
-Definition facts : Prop :=
-  (forall i, In i (loops_of c) -> 0 <= L (x c i) <= L (beta c i)) /\
-  (forall j, In j (arrays_of c) -> rsum (fun i => if reads c j i then L (x c i) else 0) (loops_of c) <= L (mu c j)) /\
-  (forall j, In j (arrays_of c) -> 0 <= Q2R (s c j)) /\ (forall i, In i (loops_of c) -> 0 <= Q2R (t c i)) /\
-  (forall i, In i (loops_of c) -> 1 <= rsum (fun j => if reads c j i then Q2R (s c j) else 0) (arrays_of c) + Q2R (t c i)) /\
-  rsum (fun i => L (x c i)) (loops_of c) =
-    rsum (fun j => Q2R (s c j) * L (mu c j)) (arrays_of c) + rsum (fun i => Q2R (t c i) * L (beta c i)) (loops_of c).
-Lemma check_facts : facts.
+Lemma L_part rank : L (part c rank) = rsum (fun h => INR (rank h) * L (x c h)) (rows_of c).
 Proof.
-  pose proof ok as H. unfold check in H. repeat (apply andb_prop in H as [H ?]).
-  rewrite forallb_forall in *|-.
-  assert (A : forallb (Z.leb 1) (atoms c) = true) by (apply forallb_forall; assumption).
-  unfold facts. repeat split.
-  - apply nonneg_sound; auto.
-  - pose proof (nonneg_sound _ _ A (H2 i ltac:(assumption))) as N. rewrite L_sub in N. lra.
-  - intros j J. pose proof (nonneg_sound _ _ A (H1 j J)) as N. rewrite L_sub, L_sum in N.
-    assert (E : rsum (fun i => L (if reads c j i then x c i else [])) (loops_of c) =
-                rsum (fun i => if reads c j i then L (x c i) else 0) (loops_of c)).
-    { apply rsum_ext. intro i. destruct (reads c j i); auto. apply sum_logs_nil. }
-    lra.
-  - intros j J. rewrite <- Q2R_zero. apply Qle_R; auto.
-  - intros i I. rewrite <- Q2R_zero. apply Qle_R; auto.
-  - intros i I. pose proof (Qle_R _ _ (H4 i I)) as C. rewrite Q2R_plus, Qsum_R in C.
-    assert (E : rsum (fun j => Q2R (if reads c j i then s c j else 0%Q)) (arrays_of c) =
-                rsum (fun j => if reads c j i then Q2R (s c j) else 0) (arrays_of c)).
-    { apply rsum_ext. intro j. destruct (reads c j i); auto. apply Q2R_zero. }
-    rewrite E in C. unfold Q2R in C at 1; simpl in C. lra.
-  - pose proof (sum_logs_zero (atoms c) _ H0) as Z. rewrite L_sub in Z.
-    unfold value_of_tile, value_of_cover in Z. rewrite sum_logs_add, !L_sum in Z.
-    rewrite (rsum_ext (fun j => L (scale_form _ _)) (fun j => Q2R (s c j) * L (mu c j))) in Z by (intro; apply sum_logs_scale).
-    rewrite (rsum_ext (fun i => L (scale_form _ _)) (fun i => Q2R (t c i) * L (beta c i))) in Z by (intro; apply sum_logs_scale).
-    lra.
+  unfold part. rewrite L_sum. apply rsum_ext. intro h. rewrite sum_logs_scale. f_equal.
+  unfold Q2R. simpl. rewrite INR_IZR_INZ. lra.
+Qed.
+Lemma times_R n q : Q2R (times n q) = Q2R q * INR n.
+Proof. unfold times. rewrite Q2R_mult, INR_IZR_INZ. unfold Q2R at 1. simpl. lra. Qed.
+Lemma at_least_zero (l : list Q) : forallb (Qle_bool 0) l = true -> forall k, 0 <= Q2R (nth k l 0%Q).
+Proof.
+  rewrite forallb_forall. intros H k. destruct (Nat.lt_ge_cases k (length l)).
+  - rewrite <- Q2R_zero. apply Qle_R, H, nth_In. auto.
+  - rewrite nth_overflow by auto. rewrite Q2R_zero. lra.
+Qed.
+
+(* In units of ln M: everything below is the program multiplied by ln M > 0. *)
+Definition tile_is (y : nat -> R) : Prop :=
+  (forall h, In h (rows_of c) -> 0 <= y h) /\
+  (forall i, In i (loops_of c) -> rsum (fun h => INR (in_loop c i h) * y h) (rows_of c) <= L (beta c i)) /\
+  (forall j, In j (arrays_of c) -> rsum (fun h => INR (in_array c j h) * y h) (rows_of c) <= L (mu c j)).
+Definition cover_is (s t : nat -> R) : Prop :=
+  (forall j, In j (arrays_of c) -> 0 <= s j) /\ (forall i, In i (loops_of c) -> 0 <= t i) /\
+  (forall h, In h (rows_of c) -> INR (rank_of c h) <= rsum (fun j => s j * INR (in_array c j h)) (arrays_of c) +
+                                                     rsum (fun i => t i * INR (in_loop c i h)) (loops_of c)).
+Definition volume (y : nat -> R) : R := rsum (fun h => INR (rank_of c h) * y h) (rows_of c).
+Definition price (s t : nat -> R) : R :=
+  rsum (fun j => s j * L (mu c j)) (arrays_of c) + rsum (fun i => t i * L (beta c i)) (loops_of c).
+Lemma check_facts : tile_is (fun h => L (x c h)) /\ cover_is (fun j => Q2R (s c j)) (fun i => Q2R (t c i)) /\
+  volume (fun h => L (x c h)) = price (fun j => Q2R (s c j)) (fun i => Q2R (t c i)).
+Proof.
+  pose proof ok as H. unfold check in H.
+  apply andb_prop in H as [H Z]. apply andb_prop in H as [H A]. apply andb_prop in H as [H B]. apply andb_prop in H as [H X].
+  apply andb_prop in H as [H C]. apply andb_prop in H as [H D]. apply andb_prop in H as [_ Pos].
+  assert (Sp : forallb (Qle_bool 0) (cover_s c) = true /\ forallb (Qle_bool 0) (cover_t c) = true).
+  { unfold derives in D. repeat (apply andb_prop in D as [D ?]). auto. }
+  destruct Sp as [Sp Tp]. rewrite forallb_forall in A, B, C, X.
+  split; [split; [|split]|split; [split; [|split]|]].
+  - intros h I. apply nonneg_sound; auto.
+  - intros i I. pose proof (nonneg_sound _ _ Pos (B i I)) as N. rewrite L_sub, L_part in N. lra.
+  - intros j I. pose proof (nonneg_sound _ _ Pos (A j I)) as N. rewrite L_sub, L_part in N. lra.
+  - intros j _. now apply at_least_zero.
+  - intros i _. now apply at_least_zero.
+  - intros h I. pose proof (Qle_R _ _ (C h I)) as K. rewrite Q2R_plus, !Qsum_R in K.
+    rewrite (rsum_ext (fun j => Q2R (times _ _)) (fun j => Q2R (s c j) * INR (in_array c j h))) in K by (intro; apply times_R).
+    rewrite (rsum_ext (fun i => Q2R (times _ _)) (fun i => Q2R (t c i) * INR (in_loop c i h))) in K by (intro; apply times_R).
+    replace (Q2R (inject_Z (Z.of_nat (rank_of c h)))) with (INR (rank_of c h)) in K; auto.
+    unfold Q2R; simpl. rewrite INR_IZR_INZ. lra.
+  - pose proof (sum_logs_zero (atoms c) _ Z) as E. rewrite L_sub in E.
+    unfold value_of_tile, value_of_cover in E. rewrite sum_logs_add, !L_sum, L_part in E.
+    rewrite (rsum_ext (fun j => L (scale_form _ _)) (fun j => Q2R (s c j) * L (mu c j))) in E by (intro; apply sum_logs_scale).
+    rewrite (rsum_ext (fun i => L (scale_form _ _)) (fun i => Q2R (t c i) * L (beta c i))) in E by (intro; apply sum_logs_scale).
+    unfold volume, price. lra.
+Qed.
+Lemma duality y s' t' : tile_is y -> cover_is s' t' -> volume y <= price s' t'.
+Proof.
+  intros [Y [B M]] [S [T C]]. unfold volume, price.
+  now apply (weak_duality_ranks (rows_of c) (loops_of c) (arrays_of c) (fun h => INR (rank_of c h))
+    (fun j h => INR (in_array c j h)) (fun i h => INR (in_loop c i h))).
 Qed.
 (* The tile is the best tile, and the cover the best cover: strong duality, with the proof of both. *)
-Theorem lp_certificate_tile (y : nat -> R) :
-  (forall i, In i (loops_of c) -> 0 <= y i <= L (beta c i)) ->
-  (forall j, In j (arrays_of c) -> rsum (fun i => if reads c j i then y i else 0) (loops_of c) <= L (mu c j)) ->
-  rsum y (loops_of c) <= rsum (fun i => L (x c i)) (loops_of c).
+Theorem lp_certificate_tile y : tile_is y -> volume y <= volume (fun h => L (x c h)).
+Proof. intros Y. destruct check_facts as [_ [C E]]. rewrite E. now apply duality. Qed.
+Theorem lp_certificate_cover s' t' : cover_is s' t' ->
+  price (fun j => Q2R (s c j)) (fun i => Q2R (t c i)) <= price s' t'.
+Proof. intros C. destruct check_facts as [Y [_ E]]. rewrite <- E. now apply duality. Qed.
+
+(* The bound itself: points of the loops' space that touch at most touched_j values of view j, and values_i values of
+   loop i, are at most prod touched_j^s_j prod values_i^t_i. *)
+Section Points.
+Context (E : list vector) (touched values : nat -> list vector).
+Hypothesis distinct : NoDup E.
+Hypothesis dimension : forall p, In p E -> length p = length (extents c).
+Hypothesis some : E <> [].
+Hypothesis all_touched : forall j p, (j < length (arrays c))%nat -> In p E -> In (view (nth j (views c) []) p) (touched j).
+Hypothesis all_values : forall i p, (i < length (extents c))%nat -> In p E -> In (view [unit_row i] p) (values i).
+Theorem lp_certificate_inequality : ln (INR (length E)) <=
+  rsum (fun j => Q2R (s c j) * ln (INR (length (touched j)))) (arrays_of c) +
+  rsum (fun i => Q2R (t c i) * ln (INR (length (values i)))) (loops_of c).
 Proof.
-  intros Y F. destruct check_facts as [X [FX [S [T [C E]]]]]. rewrite E.
-  apply (weak_duality _ _ (reads c)); auto; intros i I; apply Y; auto.
+  pose proof ok as H. unfold check in H. do 5 (apply andb_prop in H as [H _]). apply andb_prop in H as [_ D].
+  assert (N : length (views c) = length (arrays c)) by apply map_length.
+  unfold arrays_of, loops_of. rewrite <- N.
+  apply (lattice_inequality _ _ _ _ _ D E distinct dimension some touched values); auto.
+  intros j p J. rewrite N in J. auto.
 Qed.
-Theorem lp_certificate_cover (s' t' : nat -> R) :
-  (forall j, In j (arrays_of c) -> 0 <= s' j) -> (forall i, In i (loops_of c) -> 0 <= t' i) ->
-  (forall i, In i (loops_of c) -> 1 <= rsum (fun j => if reads c j i then s' j else 0) (arrays_of c) + t' i) ->
-  rsum (fun j => Q2R (s c j) * L (mu c j)) (arrays_of c) + rsum (fun i => Q2R (t c i) * L (beta c i)) (loops_of c) <=
-  rsum (fun j => s' j * L (mu c j)) (arrays_of c) + rsum (fun i => t' i * L (beta c i)) (loops_of c).
+(* No set of points that fits, each array in its capacity and each loop in its extent, is larger than the tile. *)
+Theorem lp_certificate_volume :
+  (forall j, In j (arrays_of c) -> ln (INR (length (touched j))) <= L (mu c j)) ->
+  (forall i, In i (loops_of c) -> ln (INR (length (values i))) <= L (beta c i)) ->
+  ln (INR (length E)) <= volume (fun h => L (x c h)).
 Proof.
-  intros S T C. destruct check_facts as [X [FX [S0 [T0 [C0 E]]]]]. rewrite <- E.
-  apply (weak_duality _ _ (reads c)); auto; intros i I; apply X; auto.
+  intros T V. destruct check_facts as [_ [[S [P _]] Eq]]. rewrite Eq.
+  eapply Rle_trans; [exact lp_certificate_inequality|].
+  apply Rplus_le_compat; apply rsum_le; intros k K; (apply Rmult_le_compat_l; [auto|]); auto.
 Qed.
+End Points.
 End Sound.
 Ltac prove_certificate := first
   [ solve [ vm_compute; reflexivity ] | fail 1 "tang: not proved: certificate" ].

@@ -39,6 +39,7 @@ struct Condition {
   std::string text; // of the subgroup
   int rank = 1;
   std::vector<int> arrays, loops; // rank phi_j(H), rank pi_i(H)
+  Space subgroup;                 // a basis of H
   int loop = -1;                  // it is the single loop <e_i>
 };
 
@@ -51,6 +52,7 @@ struct Certificate {
   Atoms atoms{2};
   std::vector<Form> extents;    // beta_i
   std::vector<Form> capacities; // mu_j
+  std::vector<Space> views;     // the arrays' maps
   std::vector<Condition> conditions;
   std::vector<Rational> s, t; // the cover
   std::vector<Form> x;        // the tile exponents, one a condition
@@ -58,15 +60,27 @@ struct Certificate {
   Form value() const; // sum s mu + sum t beta
 };
 
+// max sum gain_k z_k with rows z <= right, z >= 0, by Bland's rule; right sides are forms >= 0. `prices` are
+// the reduced costs of the variables and then of the rows' slacks. Nothing when there is no largest value.
+struct Optimum {
+  std::vector<Form> z;
+  Vector prices;
+};
+
+std::optional<Optimum> maximum(const std::vector<Vector>& rows, std::vector<Form> right, const Vector& gain,
+                               const Atoms& atoms);
+
 // Bland's rule on the tile program, whose right sides are logarithms. Refused when an element is larger than
 // memory.
 Result<Certificate> solve(const Nest& n, const std::vector<Condition>& conditions, int64_t memory);
 // Primal rows, dual rows as integer powers, equal objectives coefficient by coefficient. Empty: it holds;
 // else what fails.
 std::string failure(const Certificate& c);
-// A theorem that coqc proves after `coq_imports`; refused when a condition is not a single loop.
+// A theorem that coqc proves after `coq_imports`, with a derivation of the cover's inequality; refused when
+// none is found.
 Result<std::string> as_coq(const Certificate& c, const std::string& name);
-inline constexpr const char* coq_imports = "From Coq Require Import List ZArith QArith.\n"
-                                           "From Tang Require Import export.lp.\nImport ListNotations.\n";
+inline constexpr const char* coq_imports =
+    "From Coq Require Import List ZArith QArith.\n"
+    "From Tang Require Import export.lp.\nImport ListNotations.\nOpen Scope Q_scope.\n";
 
 } // namespace tang::bound

@@ -120,4 +120,39 @@ std::vector<std::vector<int>> Groups::all() const {
   return out;
 }
 
+Vector unit(size_t k, size_t dimension) {
+  Vector v(dimension, 0);
+  v[k] = 1;
+  return v;
+}
+
+std::vector<Mixed> mixed(const std::vector<Space>& maps, size_t dimension) {
+  Groups groups(dimension);
+  for (auto& m : maps)
+    for (auto& v : m) {
+      int first = -1;
+      for (size_t k = 0; k < dimension; ++k)
+        if (v[k].sign()) {
+          if (first < 0) first = int(k);
+          groups.tie(first, int(k));
+        }
+    }
+  std::vector<Mixed> out;
+  for (auto& group : groups.all()) {
+    Mixed g{group, {}};
+    for (auto& m : maps) {
+      std::vector<Vector> part;
+      for (auto& v : m) {
+        Vector p;
+        for (int a : group) p.push_back(v[size_t(a)]);
+        if (std::any_of(p.begin(), p.end(), [](const Rational& x) { return x.sign() != 0; }))
+          part.push_back(std::move(p));
+      }
+      g.parts.push_back(reduced(std::move(part)));
+    }
+    out.push_back(std::move(g));
+  }
+  return out;
+}
+
 } // namespace tang::bound

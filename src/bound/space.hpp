@@ -35,4 +35,13 @@ private:
   std::vector<int> of_;
 };
 
+// Loops that maps mix, and the part of each map on them: a map is the sum of its parts.
+struct Mixed {
+  std::vector<int> loops;
+  std::vector<Space> parts; // one a map, over these loops
+};
+
+std::vector<Mixed> mixed(const std::vector<Space>& maps, size_t dimension);
+Vector unit(size_t k, size_t dimension);
+
 } // namespace tang::bound

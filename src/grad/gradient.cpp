@@ -1,6 +1,7 @@
 #include "tang/grad/gradient.hpp"
 
 #include "tang/grad/adjoint.hpp"
+#include "tang/grad/laws.hpp"
 #include "tang/grad/step.hpp"
 #include "tang/grad/tangent.hpp"
 #include "tang/rewrite/directed.hpp"
@@ -76,14 +77,6 @@ void finish(Prepared& p, const std::map<Port, Port>& instead, std::vector<Port> 
   out.now = std::move(p.now);
   out.trace = std::move(p.trace);
 }
-
-const rewrite::Law& law() {
-  static const rewrite::Law l{"what every root is free of has no gradient: adding c(row) to this fold "
-                              "multiplies each node by 2^(d c) "
-                              "or adds d c, and d is 0 at the roots",
-                              "zero_gradient_of_max", rewrite::Law::algebraic};
-  return l;
-}
 } // namespace
 
 Result<Derivative> gradient(const Graph& g, const std::vector<Seed>& seeds, const std::vector<Port>& wrt,
@@ -111,7 +104,8 @@ Result<Derivative> gradient(const Graph& g, const std::vector<Seed>& seeds, cons
     a.run();
     for (Port x : wrt) of.push_back(a.bar(now(x)));
     for (auto& proof : out.proofs) {
-      rewrite::Step step{"no_gradient_of_a_stabilizing_max", law(), {print(proof)}, 0, 0, 0, 0, {}};
+      const std::string name = "no_gradient_of_a_stabilizing_max";
+      rewrite::Step step{name, law_of(name), {print(proof)}, 0, 0, 0, 0, {}};
       p.trace.steps.push_back(std::move(step));
     }
     finish(p, a.instead(), of, out);

@@ -199,6 +199,12 @@ std::vector<Scalar> fold(const MonoidSpec& m, const Over& over, const std::vecto
                 "monoid '" + m.name + "' has " + std::to_string(m.identity.size()) +
                     " components but the term has " + std::to_string(lift.size()),
                 {}, "give one value a component");
+  if (!m.unproved && !is_proved(m))
+    throw Error(
+        where, "monoid '" + m.name + "' has no proof, and its folds would be split and reordered",
+        {{"no row of the table of monoids has its identity and combine", {}}},
+        "if you know that combine is associative, the identity neutral and, unless it is ordered, that "
+        "operands may be swapped, set MonoidSpec::unproved");
   std::vector<Id> bodies;
   for (size_t c = 0; c < lift.size(); ++c) {
     bodies.push_back(own_like(b, lift[c], m.identity[c].type));

@@ -2,6 +2,8 @@
 
 #include <limits>
 
+#include "tang/expr/simplify.hpp"
+
 namespace tang::ir {
 
 using expr::E;
@@ -134,6 +136,90 @@ std::vector<MonoidSpec> all_monoids() {
           any_of(),       all_of(),       online_softmax(1), online_softmax(2),
           argmax(),       argmin(),       welford(),         topk(1),
           topk(2)};
+}
+
+std::vector<MonoidSpec> more_proved_monoids() {
+  const Value zero = expr::real(0), one = expr::real(1);
+  MonoidSpec affine{"affine",
+                    {one, zero},
+                    [](Pool&, const Es& a, const Es& b) {
+                      E slope = b[0] * a[0], moved = b[0] * a[1];
+                      return Es{slope, moved + b[1]};
+                    },
+                    false};
+  MonoidSpec segmented{"segmented_sum",
+                       {expr::truth(false), zero},
+                       [](Pool&, const Es& a, const Es& b) {
+                         E starts = a[0] || b[0], sum = a[1] + b[1];
+                         return Es{starts, select(b[0], b[1], sum)};
+                       },
+                       false};
+  MonoidSpec tallest{"count_of_max",
+                     {lowest, zero},
+                     [](Pool& p, const Es& a, const Es& b) {
+                       E top = expr::max(a[0], b[0]), none = expr::lit(p, 0);
+                       E left = select(a[0] == top, a[1], none), right = select(b[0] == top, b[1], none);
+                       return Es{top, left + right};
+                     },
+                     true};
+  return {single("product", one, [](E a, E b) { return a * b; }), affine, segmented, tallest};
+}
+
+Monoid traced(Pool& p, const MonoidSpec& m, size_t first) {
+  Monoid out{m.name, m.identity, {}, m.commutative};
+  Es left, right;
+  for (size_t c = 0; c < m.identity.size(); ++c) {
+    const auto type = m.identity[c].type;
+    left.push_back({&p, p.leaf(Op::var, type, 2 * int64_t(first + c))});
+    right.push_back({&p, p.leaf(Op::var, type, 2 * int64_t(first + c) + 1)});
+  }
+  for (auto& e : m.combine(p, left, right)) out.combine.push_back(e.id);
+  return out;
+}
+
+namespace {
+// Are components `first` .. of m a row of the table?
+bool is_row(Pool& p, const Monoid& m, size_t first, const MonoidSpec& row) {
+  if (first + row.identity.size() > m.size() || (m.commutative && !row.commutative)) return false;
+  for (size_t c = 0; c < row.identity.size(); ++c)
+    if (!identical(m.identity[first + c], row.identity[c])) return false;
+  const Monoid r = traced(p, row, first);
+  for (size_t c = 0; c < r.size(); ++c)
+    if (r.combine[c] != m.combine[first + c] &&
+        expr::simplify(p, r.combine[c]) != expr::simplify(p, m.combine[first + c]))
+      return false;
+  return true;
+}
+
+bool is_proved_from(Pool& p, const Monoid& m, size_t first) {
+  if (first == m.size()) return true;
+  auto rest = [&](const MonoidSpec& row) {
+    return is_row(p, m, first, row) && is_proved_from(p, m, first + row.identity.size());
+  };
+  const int left = int(m.size() - first);
+  for (auto& row : all_monoids())
+    if (rest(row)) return true;
+  for (auto& row : more_proved_monoids())
+    if (rest(row)) return true;
+  for (int sums = 3; sums < left; ++sums)
+    if (rest(online_softmax(sums))) return true;
+  for (int k = 3; 2 * k <= left; ++k)
+    if (rest(topk(k))) return true;
+  return false;
+}
+} // namespace
+
+bool is_proved(const Pool& from, const Monoid& m) {
+  Pool p;
+  Monoid own = m;
+  for (Id& e : own.combine)
+    e = expr::transplant(from, e, p, [&](const expr::Term& t) { return p.leaf(t.op, t.type, t.whole); });
+  return own.size() && is_proved_from(p, own, 0);
+}
+
+bool is_proved(const MonoidSpec& m) {
+  Pool p;
+  return is_proved(p, traced(p, m));
 }
 
 Scalar logsumexp(const Over& over, const Scalar& e, Where where) {

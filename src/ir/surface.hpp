@@ -220,6 +220,7 @@ struct MonoidSpec {
   std::function<std::vector<expr::E>(Pool&, const std::vector<expr::E>& a, const std::vector<expr::E>& b)>
       combine;
   bool commutative = true;
+  bool unproved = false; // the author answers for the laws: folds are split and reordered without a proof
 };
 
 std::vector<Scalar> fold(const MonoidSpec& m, const Over& over, const std::vector<Scalar>& lift,

@@ -1,12 +1,13 @@
 #include "tang/prove/certificate.hpp"
 
+#include "tang/bound/derivation.hpp"
 #include "tang/bound/report.hpp"
 
 namespace tang::prove {
 
 Certificates certificates_of(const std::vector<Compile>& optimized, int64_t memory) {
   Certificates out;
-  Book book("certificate", bound::coq_imports);
+  Book book("certificate", bound::coq_imports), covers("cover", bound::coq_imports);
   for (auto& c : optimized) {
     int here = 0;
     for (auto& line : bound::bounds_of(c.graph, memory, bound::Unit::bytes)) {
@@ -17,12 +18,22 @@ Certificates certificates_of(const std::vector<Compile>& optimized, int64_t memo
         ++out.unprinted[text.why().substr(0, text.why().find(", not "))];
         continue;
       }
-      book.add(*text, "c_" + c.name + "_" + std::to_string(here++));
+      const std::string name = c.name + "_" + std::to_string(here++);
+      book.add(*text, "c_" + name);
+      for (auto* term : {&line.bound->chain, &line.bound->any}) {
+        if (!*term) continue;
+        const auto cover = bound::as_coq(*line.bound, **term, "NAME");
+        if (!cover)
+          ++out.unprinted[cover.why()];
+        else
+          covers.add(*cover, (term == &line.bound->chain ? "chain_" : "any_") + name);
+      }
     }
     out.graphs += here > 0;
     out.bounds += here;
   }
   out.files = book.files();
+  out.covers = covers.files();
   return out;
 }
 

@@ -61,14 +61,7 @@ void Book::add(const std::string& text, const std::string& theorem) {
 
 Result<File> monoid_file(const ir::MonoidSpec& spec, const std::string& name) {
   expr::Pool p;
-  ir::Monoid m{spec.name, spec.identity, {}, spec.commutative};
-  std::vector<expr::E> left, right;
-  for (size_t c = 0; c < m.size(); ++c) {
-    const Type type = m.identity[c].type;
-    left.push_back({&p, p.leaf(Op::var, type, 2 * int64_t(c))});
-    right.push_back({&p, p.leaf(Op::var, type, 2 * int64_t(c) + 1)});
-  }
-  for (auto& e : spec.combine(p, left, right)) m.combine.push_back(e.id);
+  const ir::Monoid m = ir::traced(p, spec);
 
   Terms terms;
   std::vector<Ref> roots;

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "tang/grad/surface.hpp"
+#include "tang/ir/monoids.hpp"
 #include "tang/text/evaluator.hpp"
 
 namespace tang::text {
@@ -257,6 +258,14 @@ void Model::monoid(const Statement& s) {
                      })});
     return out;
   };
+  if (!s.unproved && !ir::is_proved(d.spec))
+    throw problem(
+        "T0310", name.where,
+        "monoid `" + shown(name.text) + "` has no proof, and its folds would be split and reordered",
+        {{"no row of the table of monoids has its identity and combine", name.where}},
+        "write `unproved` before `combine` if you know that it is associative, its identity neutral" +
+            std::string(s.ordered ? "" : " and its operands may be swapped"));
+  d.spec.unproved = s.unproved;
   monoids.emplace(name.text, std::move(d));
 }
 

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "tang/base/match.hpp"
+#include "tang/ir/monoids.hpp"
 #include "tang/text/syntax.hpp"
 
 namespace tang::text {
@@ -13,7 +14,13 @@ using namespace ir;
 using expr::Term;
 
 namespace {
-std::string magnitude(int64_t k) { return std::to_string(k < 0 ? uint64_t(0) - uint64_t(k) : uint64_t(k)); }
+constexpr uint64_t most_plain = uint64_t(1)
+                                << 53; // a plain number is a real: beyond this only a suffix keeps it whole
+
+std::string magnitude(int64_t k) {
+  const uint64_t m = k < 0 ? uint64_t(0) - uint64_t(k) : uint64_t(k);
+  return std::to_string(m) + (m > most_plain && m <= uint64_t(INT64_MAX) ? "i" : "");
+}
 
 std::string i(int n) { return "i" + std::to_string(n); }
 
@@ -107,9 +114,10 @@ struct GraphPrinter {
     };
     for (auto& [a, k] : axes) put(k, axis(a));
     for (auto& [a, k] : args) put(k, arg(a));
-    if (s.empty()) return spelling.extent(c);
+    const std::string text =
+        c.is_constant() ? (c.value() < 0 ? "-" : "") + magnitude(c.value()) : spelling.extent(c);
+    if (s.empty()) return text;
     if (c == Extent(0)) return s;
-    const std::string text = spelling.extent(c);
     return s + (text[0] == '-' ? " - " + text.substr(1) : " + " + text);
   }
 
@@ -371,7 +379,8 @@ std::string declaration(const Monoids::Row& r) {
   for (Id e : r.monoid->combine) parts.push_back(terms.term(e, 0));
   const std::string body = parts.size() == 1 ? parts[0] : "(" + joined(parts) + ")";
   return "monoid " + Monoids::spelled(r.name) + "(" + joined(components) + ") identity (" + joined(identity) +
-         ")" + (r.monoid->commutative ? "" : " ordered") + " combine (a, b) = " + terms.with_lets(body) +
+         ")" + (r.monoid->commutative ? "" : " ordered") +
+         (is_proved(*r.pool, *r.monoid) ? "" : " unproved") + " combine (a, b) = " + terms.with_lets(body) +
          "\n";
 }
 } // namespace

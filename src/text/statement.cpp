@@ -198,6 +198,7 @@ Statement Parser::monoid(Statement s) {
   while (accept(","));
   close(")", opened, "(");
   s.ordered = accept_word("ordered");
+  s.unproved = accept_word("unproved");
   if (!accept_word("combine")) expected("`combine`", "combine (a, b) = ..");
   expect("(");
   s.left = new_name("the name of the left state");

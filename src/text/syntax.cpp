@@ -49,7 +49,7 @@ const std::vector<std::string> reserved = {"input",  "param", "state", "sym",   
                                            "inf",    "nan",   "MAX",   "where", "always", "never"};
 const std::vector<std::string> contextual = {"exact",   "time", "next",     "emit",  "arg",      "from",
                                              "over",    "down", "as",       "to",    "identity", "combine",
-                                             "ordered", "grad", "schedule", "carry", "step"};
+                                             "ordered", "unproved", "grad", "schedule", "carry", "step"};
 const std::vector<std::string> functions = {
     "exp",     "exp2",     "log",      "log2",      "sqrt",     "sin",     "cos",        "tanh",
     "sigmoid", "silu",     "softplus", "relu",      "square",   "erf",     "gelu",       "gelu_tanh",

@@ -94,7 +94,7 @@ struct Statement {
   std::vector<Component> components;
   std::vector<ExprPtr> identity;
   Token left, right; // of combine; of a gradient: the loss, and its adjoint where one is given
-  bool ordered = false, down = false;
+  bool ordered = false, unproved = false, down = false;
   Token over;                   // the time axis
   ExprPtr extent;               // of the time axis
   std::vector<Statement> block; // of a recurrence

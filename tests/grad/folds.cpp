@@ -17,7 +17,7 @@ void expect_gradient(const std::string& what, const std::function<Tensor(Builder
   check.expect_forward();
 }
 MonoidSpec user(const char* name, std::vector<expr::Value> identity, decltype(MonoidSpec::combine) combine, bool commutative = true) {
-  return {name, std::move(identity), std::move(combine), commutative};
+  return {name, std::move(identity), std::move(combine), commutative, true};
 }
 using expr::E;
 using Es = std::vector<E>;

@@ -95,6 +95,46 @@ TEST(monoid_laws, an_absorbing_element_is_no_identity) {
   EXPECT_FALSE(expr::identical(t.inject(term)[0], term[0]));
 }
 
+TEST(monoid_laws, a_row_is_proved_under_any_name_and_in_any_spelling) {
+  for (auto list : {all_monoids(), more_proved_monoids()})
+    for (auto& m : list) EXPECT_TRUE(is_proved(m)) << m.name;
+  EXPECT_TRUE(is_proved(online_softmax(5)));
+  EXPECT_TRUE(is_proved(topk(4)));
+  using Es = std::vector<expr::E>;
+  const expr::Value zero = expr::real(0), one = expr::real(1);
+  auto spec = [](std::vector<expr::Value> identity, decltype(MonoidSpec::combine) combine, bool commutative = true) {
+    return MonoidSpec{"mine", std::move(identity), std::move(combine), commutative};
+  };
+  EXPECT_TRUE(is_proved(spec({zero}, [](Pool&, const Es& a, const Es& b) { return Es{b[0] + a[0]}; })));
+  EXPECT_TRUE(is_proved(spec({zero, one}, [](Pool&, const Es& a, const Es& b) { return Es{a[0] + b[0], a[1] * b[1]}; })));
+  // A wrong identity, a wrong combine, an order that the law does not allow, components that mix.
+  EXPECT_FALSE(is_proved(spec({one}, [](Pool&, const Es& a, const Es& b) { return Es{a[0] + b[0]}; })));
+  EXPECT_FALSE(is_proved(spec({zero}, [](Pool&, const Es& a, const Es& b) { return Es{a[0] - b[0]}; })));
+  EXPECT_FALSE(is_proved(spec({zero, zero}, [](Pool&, const Es& a, const Es& b) { return Es{a[0] + b[0], a[1] + b[0]}; })));
+  auto affine = [](Pool&, const Es& a, const Es& b) { return Es{b[0] * a[0], b[0] * a[1] + b[1]}; };
+  EXPECT_TRUE(is_proved(spec({one, zero}, affine, false)));
+  EXPECT_FALSE(is_proved(spec({one, zero}, affine)));
+}
+
+TEST(monoid_laws, a_fold_without_a_proof_is_refused_unless_its_author_answers_for_it) {
+  MonoidSpec mean{"mean", {expr::real(0)}, [](Pool& p, const std::vector<expr::E>& a, const std::vector<expr::E>& b) {
+                    return std::vector<expr::E>{(a[0] + b[0]) * expr::lit(p, 0.5)};
+                  }};
+  Builder b;
+  auto x = b.input("x", {3, 4});
+  auto [i, j] = axes<"i j">();
+  auto build = [&] { return map({i}, fold(mean, j, {x(i, j)})[0]); };
+  try {
+    build();
+    FAIL() << "a fold of a monoid without a proof";
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("monoid 'mean' has no proof"), std::string::npos) << e.what();
+    EXPECT_NE(std::string(e.what()).find("MonoidSpec::unproved"), std::string::npos) << e.what();
+  }
+  mean.unproved = true;
+  EXPECT_NO_THROW(build());
+}
+
 TEST(monoid_laws, identity_order_and_trees) {
   std::mt19937 random(2);
   for (auto& m : all_monoids()) {

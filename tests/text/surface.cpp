@@ -245,6 +245,10 @@ some[i] = any[c] (c <= i and x[i,c] == 0)
 e[i] = x[(iota i) * 3 % 8, 0]
 b[i,c] = x[i,c] if not (i <= c or i == 3) else -1
 output y, z, n, some, e, b
+)", R"(input x[5]
+near[i: 4] = x[i - 9007199254740993i] else 1
+far[i: 4] = x[9007199254740995i - i] else 0
+output far, near
 )"}) {
     const text::Reading r = text::read(s, "t");
     ASSERT_TRUE(r.graph.has_value()) << text::render(r.problems, s, "t");
