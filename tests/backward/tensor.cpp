@@ -31,6 +31,7 @@ ir::Graph gradient(const Size& s) {
   const auto a = models::attention(q, k, v, o);
   const ir::Tensor dout = b.input("dout", a.out.shape(), bf16);
   const auto d = diff::vjp(a.out, dout, {q, k, v});
+  b.output(a.out, "out", bf16);
   b.output(d[0], "dq", bf16), b.output(d[1], "dk", bf16), b.output(d[2], "dv", bf16);
   return b.graph();
 }
@@ -150,5 +151,5 @@ TEST(tensor_gradient, operands_are_stored_arrays_and_rows_one_number) {
     EXPECT_TRUE(n < 2 * 512 * 64 || b.format == bf16) << plan::print(d.plan); // nor of wide accumulators
     rows += n == 2 * 512;
   }
-  EXPECT_LE(rows, 5) << plan::print(d.plan);
+  EXPECT_LE(rows, 4) << plan::print(d.plan);
 }
