@@ -314,6 +314,8 @@ int train(const Common& c, const TrainArguments& a) {
     if (auto* x = n.input(); x && x->kind == ir::Input::param) parameters += t.loss->elements(n.name);
   std::fprintf(stderr, "%zu characters of %zu kinds, %lld parameters, a training step in %zu kernels\n", text.ids.size(),
                text.letters.size(), static_cast<long long>(parameters), t.step->derivation().kernels.kernels.size());
+  for (auto& n : t.step->derivation().plan.notes)
+    if (n.find("bytes of memory") != std::string::npos) std::fprintf(stderr, "%s\n", n.c_str());
   if (a.format == "f16")
     std::fprintf(stderr, "loss scale %g; of the scaled gradients %.2g%% vanish in f16 (unscaled %.2g%%)\n", t.scale.scale,
                  100 * t.scale.vanished, 100 * t.scale.vanished_unscaled);

@@ -49,6 +49,13 @@ std::vector<int64_t> held(const std::vector<Value>& values, const Order& o, size
   return change;
 }
 
+ir::Format Planner::own_format(Port q) const {
+  const ir::Type t = g_.type(q);
+  const auto* f = schedule::fields_of(s_, g_, q.node);
+  if (f && f->store && t == ir::Type::real) return *f->store;
+  return t == ir::Type::index ? ir::Format::i64 : ir::default_format(t);
+}
+
 std::vector<Value> Planner::values() const {
   std::map<Port, Value> made;
   auto value = [&](Port q) -> Value& {
@@ -57,10 +64,7 @@ std::vector<Value> Planner::values() const {
     if (!fresh) return v;
     v.of = q;
     v.home = home_[q.node];
-    const ir::Type t = g_.type(q);
-    v.format = t == ir::Type::index ? ir::Format::i64 : ir::default_format(t);
-    if (const auto* f = schedule::fields_of(s_, g_, q.node); f && f->store && t == ir::Type::real)
-      v.format = *f->store;
+    v.format = own_format(q);
     return v;
   };
   for (NodeId id : order_) {

@@ -108,6 +108,7 @@ private:
 
   // memory.cpp
   std::vector<Value> values() const;
+  ir::Format own_format(Port q) const; // in which it is stored, if it is no output and in no state's memory
   std::vector<int> sequence(const std::vector<std::set<int>>& before,
                             const std::vector<Value>* sparing) const;
   Order within_memory(Order o, const std::vector<Value>& all);

@@ -28,6 +28,7 @@ bool Planner::may_take(NodeId id, NodeId x) const {
   const ir::Input* in = g_[x].input();
   const Comp& c = comp(id);
   if (!in || in->kind != ir::Input::state || c.points != in->shape || !c.outs[0].view.empty()) return false;
+  if (ir::type_of(in->format) != g_.type({id, 0})) return false;
   for (size_t d = 0; d < c.outs[0].axes.size(); ++d)
     if (c.outs[0].axes[d] != int(d)) return false;
   if (body_) {
@@ -63,9 +64,10 @@ std::string Planner::why_not_take(NodeId id, NodeId x) const {
   if (output_[x]) return "the old value is an output";
   for (auto& [other, d] : donated_)
     if (d.input == x) return label(g_, other) + " takes it";
-  for (auto& o : g_.outputs)
-    if (o.port.node == id && o.format != g_[x].input()->format)
-      return "the new value is stored in another format";
+  const ir::Format format = g_[x].input()->format;
+  bool fits = output_[id] || own_format({id, 0}) == format;
+  for (auto& o : g_.outputs) fits &= o.port.node != id || o.format == format;
+  if (!fits) return "the new value is stored in another format";
   const std::vector<NodeId> mine = companions(id);
   for (NodeId r : readers_[x])
     for (NodeId e : evaluators(r)) {

@@ -115,3 +115,21 @@ TEST(donation, shifts_outputs_and_other_formats_are_copied) {
   const Plan p = verified(b.graph());
   EXPECT_FALSE(taken(p)) << plan::print(p);
 }
+
+// A number made of a count, and a full value made of a narrow one, are no new values of it, though they have its shape.
+TEST(donation, a_value_of_another_type_or_format_does_not_take_the_memory) {
+  Builder b;
+  Tensor step = b.state("step", {}, Format::i32), x = b.state("x", {8}, Format::bf16);
+  const Axis i = axis("i");
+  const Tensor rate = map(std::vector<Axis>{}, recip(to_real(step()) + 1.0), "rate");
+  const Tensor wide = map({i}, x(i) * rate(), "wide");
+  b.output(map({i}, wide(i) * wide(i) + rate()), "y");
+  b.output(map(std::vector<Axis>{}, to_index(to_real(step()) + 1.0), "next"), "step");
+  const Plan p = verified(b.graph(), {}, schedule::as_written());
+  for (auto& buffer : p.buffers) {
+    if (!buffer.overwrites) continue;
+    const Format held = p.graph->nodes[*buffer.overwrites].input()->format;
+    EXPECT_EQ(p.graph->label(buffer.of), "next") << plan::print(p);
+    EXPECT_EQ(held, Format::i32);
+  }
+}
