@@ -26,7 +26,8 @@ struct Case {
 struct Reach {
   bool f64 = true;    // inputs of f64
   bool narrow = true; // inputs of 8 and 16 bits
-  int nodes = 6;      // at most
+  bool templates = true; // graphs that one rule each is for
+  int nodes = 6;         // at most
 };
 
 Case generate(Choices& c, const Reach& reach = {});

@@ -1,6 +1,5 @@
 #include "tang/fuzz/judge.hpp"
 
-#include <algorithm>
 #include <cmath>
 
 #include "tang/base/number.hpp"
@@ -114,8 +113,6 @@ const std::vector<rewrite::Rule>& all_rules() {
   static const std::vector<rewrite::Rule> all = [] {
     std::vector<rewrite::Rule> out = rewrite::normal_rules();
     for (auto& x : rewrite::directed_rules()) out.push_back(x);
-    std::stable_partition(out.begin(), out.end(), // last: it fires on every fold
-                          [](const rewrite::Rule& r) { return r.name != "split_fold"; });
     return out;
   }();
   return all;

@@ -302,7 +302,7 @@ Port Generator::tensor(Graph& g, Type type, const std::vector<Extent>& shape) {
 
 void Generator::node(Graph& g) {
   if (depth_ == 0 && c_.chance(9)) return recur(g);
-  if (c_.chance(4)) return c_.below(2) ? rare(g) : pattern(g);
+  if (c_.chance(4)) return reach_.templates && c_.below(2) ? rare(g) : pattern(g);
   Comp c;
   c.points = extents(3);
   Scope s{g, c, counted(c.points.size())};
@@ -348,7 +348,7 @@ void Generator::schedule(Case& out) {
   static const std::vector<int> lanes{16, 8, 4};
   out.lanes = c_.of(lanes);
   if (c_.chance(6)) out.fast_memory = int64_t(1) << (9 + c_.below(6));
-  out.rule = int(c_.below(36));
+  out.rule = int(c_.below(reach_.templates ? 36 : 32));
   schedule::Schedule& s = out.schedule;
   if (c_.chance(6)) s = schedule::as_written();
   if (c_.chance(6)) s.short_contraction = c_.below(6);

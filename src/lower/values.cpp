@@ -262,7 +262,7 @@ void Emitters::start_result(const plan::Member& m, const std::vector<int>& insid
       const Var v = f_.k.fresh("z");
       a.axes.push_back({v, e});
       at.at[size_t(x)] = at.at[size_t(x)] + variable(v);
-      if (whole % e) a.bounds.push_back({constant(whole - 1) - at.at[size_t(x)], {}});
+      if (e && whole % e) a.bounds.push_back({constant(whole - 1) - at.at[size_t(x)], {}}); // no element: no point
     }
     a.dst = {f_.result_ref(port, n, at)};
     a.body.values = {f_.k.pool->literal(n.monoid->identity[c])};

@@ -178,6 +178,7 @@ Result<Rewritten> apply_expose_support(const Graph& g, bool predicates) {
         live.lift = {total(p, live, x.when)};
         live.domain = ir::everywhere();
         if (!own.view.empty()) live = existence(p, *n, own.shape);
+        expose_reads(e.to, live, alive_map); // as the next call would: else it never comes to an end
         beside = Node{live, node.name.empty() ? "exists" : node.name + " exists", node.where};
       }
       if (x.when != expr::yes(p)) {
