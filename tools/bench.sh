@@ -33,7 +33,7 @@ for t in $threads; do
   bench "streams-$t" default "$t" streams
   bench "figure-$t" default "$t" figure
 done
-bench small default 1 small
+bench small default 1 small sorted
 bench compile default 1 compile
 mkdir -p "$here/docs/results"
 "$build/bench_programs" report "$here/docs/results/cpu" $(ls -tr "$out"/*.json)

@@ -1,4 +1,5 @@
-// Attention forward and backward beside sgemm's rate at 2048: 3.5 times the forward's matmul flops, of live pairs.
+// Attention forward and its derived gradient beside sgemm's rate at 2048: 3.5 times the forward's matmul flops, of live
+// pairs.
 #include "backward/attention.hpp"
 
 #include <algorithm>

@@ -76,6 +76,7 @@ void matmul(Bench& b);        // (a)
 void attention(Bench& b);     // (b)
 void backward(Bench& b);      // its backward
 void training(Bench& b);      // a block forward and backward, whole training steps
+void sorted(Bench& b);        // gradients of gathers by sorted keys beside gated sums
 void streams(Bench& b);       // (c) norms and softmax beside a copy
 void small(Bench& b);         // (d) batch one, one thread
 void compile_time(Bench& b);  // (e)

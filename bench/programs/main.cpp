@@ -1,4 +1,4 @@
-// bench_programs [matmul | attention | backward | training | streams | small | compile | figure ..] [--threads N] [--quick] [--cache FOLDER]
+// bench_programs [matmul | attention | backward | training | sorted | streams | small | compile | figure ..] [--threads N] [--quick] [--cache FOLDER]
 //                [--json FILE]
 // bench_programs report PREFIX PART.json ..
 #include <unistd.h>
@@ -33,7 +33,7 @@ int main(int argc, char** argv) {
     if (cache.empty()) cache = mkdtemp(own);
     bench::Bench b(threads, quick, cache);
     std::printf("OpenBLAS core %s, %d thread%s, %s\n", openblas_get_corename(), threads, threads == 1 ? "" : "s", b.compiler->path().c_str());
-    const std::pair<const char*, void (*)(bench::Bench&)> all[] = {{"matmul", bench::matmul},   {"attention", bench::attention},     {"backward", bench::backward}, {"training", bench::training}, {"streams", bench::streams},
+    const std::pair<const char*, void (*)(bench::Bench&)> all[] = {{"matmul", bench::matmul},   {"attention", bench::attention},     {"backward", bench::backward}, {"training", bench::training}, {"sorted", bench::sorted}, {"streams", bench::streams},
                                                                    {"small", bench::small},     {"compile", bench::compile_time},    {"figure", bench::figure}};
     for (auto& w : words) {
       bool known = false;

@@ -93,6 +93,7 @@ Compiler::Compiler(CompilerOptions options) : options_(std::move(options)) {
             "-fno-trapping-math",
             "-ffp-contract=off",
             "-fno-strict-aliasing",
+            "-fno-tree-vectorize", // kernels have vectors of their own; gcc 12 loses terms of sums of conditions
             "-fvisibility=default",
             "-w"};
   if (has_flag(cpu, "avx512f")) flags_.push_back("-mprefer-vector-width=512");

@@ -66,7 +66,19 @@ struct Oracle::State {
     if (it->second.type != ir::type_of(in.format))
       throw Error(n.where, "input '" + n.name + "' is bound to " + expr::name(it->second.type) + " values",
                   {{std::string("declared ") + row(in.format).name, n.where}}, "convert the array");
+    if (in.sorted) check_sorted(n, it->second);
     values[id] = {it->second};
+  }
+
+  static void check_sorted(const ir::Node& n, const Array& a) {
+    const int64_t row = a.shape.back();
+    for (int64_t k = 1; k < a.size(); ++k)
+      if (k % row && a.i[size_t(k)] < a.i[size_t(k - 1)])
+        throw Error(n.where, "input '" + n.name + "' is declared sorted and is not",
+                    {{"entry " + std::to_string(k) + " is " + std::to_string(a.i[size_t(k)]) + " after " +
+                          std::to_string(a.i[size_t(k - 1)]),
+                      n.where}},
+                    "sort the keys, and what lies beside them, or drop set_sorted");
   }
 
   static Array zeros(const ir::Graph& step, NodeId in) {

@@ -3,9 +3,9 @@
 #include <cmath>
 
 #include "tang/base/number.hpp"
-#include "tang/fuzz/bound.hpp"
 #include "tang/rewrite/directed.hpp"
 #include "tang/text/text.hpp"
+#include "tang/verify/bound.hpp"
 #include "tang/verify/verify.hpp"
 
 namespace tang::fuzz {
@@ -72,7 +72,7 @@ std::vector<Fault> judge(const Case& c, const Reference& r, const run::Derivatio
                          Judged& count) {
   std::vector<Fault> out;
   std::map<std::string, Array> bounds;
-  if (!c.integer) bounds = error_bounds(*d.plan.graph, c.inputs, single());
+  if (!c.integer) bounds = verify::error_bounds(*d.plan.graph, c.inputs, verify::single());
   for (auto& o : r.graph.outputs) {
     const auto it = got.find(o.name);
     if (it == got.end()) continue;
@@ -134,10 +134,10 @@ std::vector<Fault> laws(const Case& c, const Reference& r, std::map<std::string,
     out.push_back({"text", "the graph read back from its text is another"});
   const std::vector<rewrite::Rule>& rules = all_rules();
   std::map<std::string, Array> own, bounds; // of the graph as written, and of the other
-  if (!c.integer) own = error_bounds(r.graph, c.inputs, twice());
+  if (!c.integer) own = verify::error_bounds(r.graph, c.inputs, verify::twice());
   auto same = [&](const ir::Graph& g, const std::string& who) {
     const auto got = eval::run(g, c.inputs);
-    if (!c.integer) bounds = error_bounds(g, c.inputs, twice());
+    if (!c.integer) bounds = verify::error_bounds(g, c.inputs, verify::twice());
     for (auto& [name, want] : r.outputs) {
       const Array &a = got.at(name), &b = bounds[name], &w0 = own[name];
       for (int64_t k = 0; k < want.size(); ++k) {

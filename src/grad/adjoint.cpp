@@ -78,8 +78,65 @@ void Adjoints::inherit_domain(Comp& n, Port p) {
   n.domain = ir::pruned(ir::intersection(n.domain, in.domain(s.domain)), n.points, g_.symbols);
 }
 
+namespace {
+bool is_sum(const Graph& g, Port p) {
+  const Comp* c = g[p.node].comp();
+  return c && c->lift.size() == 1 && !c->folds.empty() && c->outs[0].view.empty() && rewrite::axes_fit(*c) &&
+         folds_alone(g.pool, *c, 0, Op::add);
+}
+
+// Two sums over the same terms that have factors in common, as one: sum c a + sum c b = sum c (a + b).
+std::optional<Port> joined(Graph& g, Port x, Port y) {
+  if (x == y || !is_sum(g, x) || !is_sum(g, y)) return {};
+  Pool& p = g.pool;
+  Comp n = *g[x.node].comp();
+  const Comp other = *g[y.node].comp();
+  if (n.points != other.points || n.folds != other.folds || n.outs[0].axes != other.outs[0].axes) return {};
+  rewrite::Import in(p, other, n, [](int a) { return ir::axis(a); });
+  const expr::Present mine = expr::present(p, n.lift[0]), its = expr::present(p, in.body(other.lift[0]));
+  if (in.domain(other.domain) != n.domain || !in.why().empty()) return {};
+  if (rewrite::ordered(p, mine.when) != rewrite::ordered(p, its.when)) return {};
+  rewrite::Product a = rewrite::product_of(p, mine.value), b = rewrite::product_of(p, its.value);
+  if (!a.divisors.empty() || !b.divisors.empty()) return {};
+  std::vector<Id> common;
+  for (size_t k = 0; k < a.factors.size();) {
+    const auto same = std::find_if(b.factors.begin(), b.factors.end(), [&](Id f) {
+      return rewrite::ordered(p, f) == rewrite::ordered(p, a.factors[k]);
+    });
+    if (same == b.factors.end() || !rewrite::has_reads(p, a.factors[k])) {
+      ++k;
+      continue;
+    }
+    common.push_back(a.factors[k]);
+    a.factors.erase(a.factors.begin() + long(k));
+    b.factors.erase(same);
+  }
+  if (common.empty()) return {};
+  common.push_back(p.make(Op::add, {rewrite::term_of(p, a), rewrite::term_of(p, b)}));
+  const Id value = expr::product(p, common);
+  n.lift = {mine.when == expr::yes(p) ? value : p.make(Op::only, {mine.when, value})};
+  const std::string name = g[x.node].name;
+  const Where where = g[x.node].where;
+  return Port{g.add({std::move(n), name, where}), 0};
+}
+
+void join_sums(Graph& g, std::vector<Port>& parts) {
+  for (size_t i = 0; i < parts.size(); ++i)
+    for (size_t j = i + 1; j < parts.size();) {
+      if (const auto both = joined(g, parts[i], parts[j])) {
+        parts[i] = *both;
+        parts.erase(parts.begin() + long(j));
+        j = i + 1;
+      } else {
+        ++j;
+      }
+    }
+}
+} // namespace
+
 Port Adjoints::bar(Port p) {
   auto it = parts_.find(p);
+  if (it != parts_.end()) join_sums(g_, it->second);
   if (it != parts_.end() && it->second.size() == 1) return it->second[0];
   const std::string name = "d" + g_.label(p);
   const Where where = g_[p.node].where;

@@ -28,6 +28,28 @@ void tracked(const Graph& g, size_t first, std::vector<std::vector<Port>>& ports
     for (Port& p : row) p = g.outputs[first++].port;
 }
 
+// Every recurrence of more steps in segments, its ports tracked.
+void mine(Prepared& p, int64_t segment) {
+  if (segment <= 0) return;
+  const size_t own = p.graph.outputs.size();
+  std::vector<Port> long_ones;
+  for (NodeId id = 0; id < p.graph.nodes.size(); ++id)
+    if (const ir::Recur* r = p.graph[id].recur(); r && p.graph.ports(id))
+      if (!r->steps.is_constant() || r->steps.value() > segment) long_ones.push_back({id, 0});
+  p.now.push_back(long_ones);
+  for (size_t k = 0; k < long_ones.size(); ++k) {
+    track(p.graph, p.now);
+    auto mined = rewrite::strip_mine(p.graph, p.now.back()[k].node, segment);
+    if (!mined) throw Refused{"segments of " + std::to_string(segment) + ": " + mined.why()};
+    p.graph = std::move(mined->graph);
+    tracked(p.graph, own, p.now);
+    p.graph.outputs.resize(own);
+    const rewrite::Rule rule = rewrite::strip_mine_rule();
+    p.trace.steps.push_back({rule.name, rule.law, std::move(mined->what), 0, 0, 0, 0, {}});
+  }
+  p.now.pop_back();
+}
+
 Prepared prepare(const Graph& g, const std::vector<Port>& roots) {
   Prepared out;
   Graph start = g;
@@ -90,9 +112,10 @@ Result<Derivative> gradient(const Graph& g, const std::vector<Seed>& seeds, cons
   auto now = [&](Port x) { return p.now[x.node][x.port]; };
   Derivative out;
   std::set<Port> wanted;
-  for (Port x : wrt) wanted.insert(now(x));
   std::vector<Port> of;
   try {
+    mine(p, options.segment);
+    for (Port x : wrt) wanted.insert(now(x));
     Adjoints a(p.graph, wanted, options.eliminate ? &out.proofs : nullptr);
     std::vector<std::pair<Port, Port>> start;
     for (auto& s : seeds) {

@@ -13,6 +13,10 @@ struct Seed {
 struct Options {
   // Drop the gradient of a max that the degree calculus proves irrelevant; without, every max is gated.
   bool eliminate = true;
+  // Steps between the states of a recurrence that are remembered for its adjoint; those between are computed
+  // again from them, segment by segment. 0: every state is remembered. A recurrence whose number of steps is
+  // no multiple is Refused.
+  int64_t segment = 0;
 };
 
 struct Derivative {

@@ -1,6 +1,7 @@
 #include "tang/grad/pull.hpp"
 
 #include <algorithm>
+#include <tuple>
 
 #include "tang/rewrite/measure.hpp"
 
@@ -105,9 +106,70 @@ struct Puller {
     }
   }
 
+  // Coordinate q is `c` more than a key that is sorted along an axis of y: the terms of one place lie side by
+  // side.
+  struct Key {
+    int of, axis, read; // the coordinate; the axis of y; the key among y's reads
+    Extent c;
+  };
+
+  std::optional<Key> sorted_key(int q) const {
+    const Form f = lifted(read.view[size_t(q)]);
+    if (!f.axes.empty() || f.args.size() != 1 || f.args[0].second != 1) return {};
+    const ir::Arg& key = y.args[size_t(f.args[0].first)];
+    const ir::Input* in = g[key.from.node].input();
+    if (!in || !in->sorted) return {};
+    const Form along = lifted(key.view.back());
+    if (!along.is_pick() || along.picked() < rank) return {};
+    const int a = along.picked() - rank;
+    for (auto& other : key.view) {
+      std::set<int> axes;
+      if (&other != &key.view.back()) depends(lifted(other), axes);
+      if (axes.count(a)) return {};
+    }
+    return Key{q, a, f.args[0].first, f.c};
+  }
+
+  // first[.., x]: how many keys of a row are smaller than x - c, for x in 0 .. extent. Sorted keys equal to x
+  // - c are those of first[.., x] <= t < first[.., x + 1].
+  NodeId first_of_runs(const ir::Arg& key, const Extent& c, const Extent& extent) {
+    const std::vector<Extent> keys = g.shape(key.from);
+    Comp n;
+    n.points.assign(keys.begin(), keys.end() - 1);
+    n.points.push_back(extent + Extent(1));
+    n.folds = {keys.back()};
+    std::vector<Form> view = here(n.points.size());
+    view.back() = ir::axis(int(n.points.size()));
+    const int u = rewrite::add_read(n, {key.from, view});
+    const auto place = rewrite::as_term(p, ir::axis(int(n.points.size()) - 1));
+    const auto value = rewrite::as_term(p, ir::uniform(u) + ir::constant(c));
+    if (!value) throw Refused{name + ": a key with a symbolic offset"};
+    n.lift = {p.make(Op::select, {p.make(Op::less, {*value, *place}), p.literal(expr::whole(1)),
+                                  p.literal(expr::whole(0))})};
+    const Id a = p.leaf(Op::var, Type::index, 0), b = p.leaf(Op::var, Type::index, 1);
+    n.monoid = ir::Monoid{"count", {expr::whole(0)}, {p.make(Op::add, {a, b})}, true};
+    n.outs = {every_axis(n.points.size())};
+    return g.add({std::move(n), "first of runs", where});
+  }
+
+  void run_of_key(const Key& k, const Form& coordinate, int axis,
+                  const std::function<Form(const Form&)>& settled, Comp& n, ir::Conj& at) {
+    const ir::Arg key = y.args[size_t(k.read)];
+    const Port first{first_of_runs(key, k.c, shape[size_t(k.of)]), 0};
+    std::vector<Form> view;
+    for (size_t d = 0; d + 1 < key.view.size(); ++d) view.push_back(settled(lifted(key.view[d])));
+    view.push_back(coordinate);
+    const int from = rewrite::add_read(n, {first, view});
+    view.back() = coordinate + ir::constant(1);
+    const int to = rewrite::add_read(n, {first, view});
+    insert(at, ir::axis(axis) - ir::uniform(from));
+    insert(at, ir::uniform(to) - ir::axis(axis) - ir::constant(1));
+  }
+
   struct Pulled {
     Comp n;
     Id when;
+    ir::Arg read = {}; // the read that is pulled back along, over n
   };
 
   Pulled moved(Id term, Id when) {
@@ -155,6 +217,11 @@ struct Puller {
     });
     import = &in;
     ir::Conj at;
+    for (int q = 0; q < rank; ++q)
+      if (const auto key = done[size_t(q)] ? std::nullopt : sorted_key(q)) {
+        run_of_key(*key, ir::axis(coordinate[size_t(q)]), place.at(key->axis), settled, n, at);
+        done[size_t(q)] = 1;
+      }
     for (auto& [a, f] : solved) {
       const Form x = settled(f);
       insert(at, x);
@@ -199,52 +266,155 @@ struct Puller {
     return {g.add({std::move(n), name, where}), 0};
   }
 
-  // Is some term folded at every point of the domain?
-  bool folds_something(const Comp& n, rewrite::Dependence& depends) const {
-    const Axes folds = rewrite::fold_axes(n);
-    if (n.domain.size() != 1) return n.domain == ir::everywhere();
-    for (auto& e : n.folds)
-      if (e.range(g.symbols).first < 1) return false;
-    for (auto& f : n.domain[0])
-      if (depends.of(f) & folds) return false;
+  // Is some term along these fold axes folded at every point of the domain?
+  bool folds_something(const Comp& n, rewrite::Dependence& depends, Axes over) const {
+    for (int a = int(n.points.size()); a < n.axis_count(); ++a)
+      if ((over & rewrite::bit(a)) && n.extent(a).range(g.symbols).first < 1 && n.domain != ir::everywhere())
+        return false;
+    for (auto& piece : n.domain)
+      for (auto& f : piece)
+        if (depends.of(f) & over) return false;
     return true;
   }
 
-  // Factors that do not change along the fold axes come out: what stays inside is a plain contraction of the
-  // upstream adjoint, shared by all that flows back at this point.
-  Port factored(Comp n, Id when) {
-    if (n.folds.empty() || !rewrite::axes_fit(n)) return finish(std::move(n), when);
+  // The other axes of what these factors read, in an order that is the same wherever they are multiplied:
+  // equal sums are one node.
+  std::vector<int> axes_of(const Comp& n, const rewrite::Product& factors, Axes over) {
+    std::vector<int> reads, out;
+    for (auto* list : {&factors.factors, &factors.divisors})
+      for (Id f : *list)
+        for (Id x : expr::subterms(p, f, Op::arg)) reads.push_back(int(p[x].whole));
+    std::sort(reads.begin(), reads.end(), [&](int a, int b) {
+      const Port x = n.args[size_t(a)].from, y = n.args[size_t(b)].from;
+      return std::tuple(g[x.node].hash, x.port, a) < std::tuple(g[y.node].hash, y.port, b);
+    });
     rewrite::Dependence depends(p, n);
-    const Axes folds = rewrite::fold_axes(n);
-    if (!folds_something(n, depends) || (depends.of(when) & folds)) return finish(std::move(n), when);
+    Axes seen = over;
+    auto take = [&](Axes axes) {
+      for (int a = 0; a < n.axis_count(); ++a)
+        if (axes & ~seen & rewrite::bit(a)) seen |= rewrite::bit(a), out.push_back(a);
+    };
+    for (int r : reads)
+      for (auto& f : n.args[size_t(r)].view) take(depends.of(f));
+    for (auto* list : {&factors.factors, &factors.divisors})
+      for (Id f : *list) take(depends.of(f));
+    return out;
+  }
+
+  // Factors that do not change along the axes `over` come out: what stays inside is a plain contraction of
+  // the upstream adjoint, shared by all that flows back at this point. `whole`: they are all that n folds.
+  std::optional<Pulled> factored(const Comp& n, Id when, Axes over, bool whole) {
+    rewrite::Dependence depends(p, n);
+    if (!folds_something(n, depends, over) || (depends.of(when) & over)) return {};
     rewrite::Product inside, outside;
     const rewrite::Product all = rewrite::product_of(p, n.lift[0]);
-    for (Id f : all.factors) (depends.of(f) & folds ? inside : outside).factors.push_back(f);
-    for (Id f : all.divisors) (depends.of(f) & folds ? inside : outside).divisors.push_back(f);
+    for (Id f : all.factors) (depends.of(f) & over ? inside : outside).factors.push_back(f);
+    for (Id f : all.divisors) (depends.of(f) & over ? inside : outside).divisors.push_back(f);
     const bool same = outside.factors.empty() && outside.divisors.empty();
     bool total = true; // may the inner sum be taken where no term exists?
     for (auto* list : {&inside.factors, &inside.divisors})
       for (Id f : *list)
         for (Id x : expr::subterms(p, f, Op::arg)) total = total && rewrite::is_total(g, n, int(p[x].whole));
-    if (same || (!total && when != expr::yes(p))) return finish(std::move(n), when);
-    Comp inner = n;
-    inner.lift = {rewrite::term_of(p, inside)};
+    const bool masked = n.domain != ir::everywhere() || when != expr::yes(p);
+    if (!total && (when != expr::yes(p) || !whole)) return {};
+    if (same && !(whole && masked && total)) return {};
+    std::vector<int> points = axes_of(n, inside, over);
+    if (!total)
+      for (int a = 0; a < n.axis_count(); ++a)
+        if ((depends.of(n.domain) & ~over & rewrite::bit(a)) &&
+            std::find(points.begin(), points.end(), a) == points.end())
+          points.push_back(a);
+    const auto sum = summed(n, inside, points, over, total ? ir::everywhere() : n.domain);
+    // What is stored is folded where it exists only, and at once; what each tile evaluates for itself is a
+    // plain contraction.
+    if (!sum || ((same || !whole) && !rewrite::is_short_contraction(g, sum->node))) return {};
+    return around(n, when, outside, *sum, points, over, whole);
+  }
+
+  std::optional<Port> summed(const Comp& n, const rewrite::Product& inside, const std::vector<int>& points,
+                             Axes over, const Domain& domain) {
+    Comp inner;
+    std::map<int, int> place;
+    for (int a : points) {
+      place[a] = int(inner.points.size());
+      inner.points.push_back(n.extent(a));
+    }
+    for (int a = 0; a < n.axis_count(); ++a)
+      if (over & rewrite::bit(a)) {
+        place[a] = int(inner.points.size() + inner.folds.size());
+        inner.folds.push_back(n.extent(a));
+      }
+    Import in(p, n, inner, [&](int a) { return ir::axis(place.at(a)); });
+    inner.lift = {in.body(rewrite::term_of(p, inside))};
+    if (domain != ir::everywhere()) inner.domain = in.domain(domain);
     inner.monoid = sum_monoid(p);
-    if (total) inner.domain = ir::everywhere();
-    inner.outs = {every_axis(n.points.size())};
-    const Port sum{g.add({inner, name + " sum", where}), 0};
-    n.folds.clear();
-    outside.factors.push_back(read_at(g, n, sum, here(n.points.size())));
-    n.lift = {rewrite::term_of(p, outside)};
+    inner.outs = {every_axis(points.size())};
+    if (!in.why().empty()) return {};
+    return Port{g.add({inner, name + " sum", where}), 0};
+  }
+
+  // The fold over the axes that are left, of the other factors and a read of the inner sum.
+  std::optional<Pulled> around(const Comp& n, Id when, const rewrite::Product& outside, Port sum,
+                               const std::vector<int>& points, Axes over, bool whole) {
+    Comp out;
+    std::map<int, int> place;
+    for (int a = 0; a < n.axis_count(); ++a) {
+      if (over & rewrite::bit(a)) continue;
+      place[a] = int(place.size());
+      (size_t(a) < n.points.size() ? out.points : out.folds).push_back(n.extent(a));
+    }
+    Import in(p, n, out, [&](int a) { return ir::axis(place.at(a)); });
+    rewrite::Product lift;
+    for (Id f : outside.factors) lift.factors.push_back(in.body(f));
+    for (Id f : outside.divisors) lift.divisors.push_back(in.body(f));
+    std::vector<Form> view;
+    for (int a : points) view.push_back(ir::axis(place.at(a)));
+    lift.factors.push_back(read_at(g, out, sum, view));
+    out.lift = {rewrite::term_of(p, lift)};
+    out.domain = in.domain(n.domain);
+    out.outs = n.outs;
+    const Id condition = in.body(when);
+    ir::Arg pulled{read.from, {}};
+    if (!whole)
+      for (auto& f : read.view) pulled.view.push_back(in.form(f));
+    if (!in.why().empty()) return {};
+    return Pulled{std::move(out), condition, std::move(pulled)};
+  }
+
+  Port factored(Comp n, Id when) {
+    if (!n.folds.empty() && rewrite::axes_fit(n))
+      if (auto x = factored(n, when, rewrite::fold_axes(n), true)) return finish(std::move(x->n), x->when);
     return finish(std::move(n), when);
+  }
+
+  // y without one of the axes that the read leaves alone: its products along it are summed first, as every
+  // other read of y has them. (A bias that is read at a row and a key takes the same product over features as
+  // the score does.)
+  std::optional<Pulled> contracted(Id when) {
+    if (!rewrite::axes_fit(y)) return {};
+    rewrite::Dependence depends(p, y);
+    Axes used = 0;
+    for (auto& f : read.view) used |= depends.of(f);
+    for (int a = 0; a < y.axis_count(); ++a)
+      if (!(used & rewrite::bit(a)))
+        if (auto x = factored(y, when, rewrite::bit(a), false)) return x;
+    return {};
   }
 };
 
 } // namespace
 
 Port pull(Graph& g, const Comp& y, int arg, Id term, Id when, const std::string& name, Where where) {
-  Puller puller{g, y, y.args[size_t(arg)], name, where};
-  Puller::Pulled x = puller.moved(term, when);
+  Comp n = y;
+  n.lift = {term};
+  ir::Arg read = y.args[size_t(arg)];
+  while (auto x = Puller{g, n, read, name, where}.contracted(when)) {
+    n = std::move(x->n);
+    read = std::move(x->read);
+    when = x->when;
+  }
+  Puller puller{g, n, read, name, where};
+  Puller::Pulled x = puller.moved(n.lift[0], when);
   return puller.factored(std::move(x.n), x.when);
 }
 

@@ -103,7 +103,7 @@ Derivative taken(Result<Derivative> r, Where where) {
 }
 
 std::vector<Tensor> reverse(const Tensor& y, const Tensor* dy, const std::vector<Tensor>& wrt, Where where,
-                            rewrite::Trace* trace) {
+                            rewrite::Trace* trace, const Options& options = {}) {
   std::vector<Tensor> roots{y};
   if (dy) roots.push_back(*dy);
   roots.insert(roots.end(), wrt.begin(), wrt.end());
@@ -112,21 +112,21 @@ std::vector<Tensor> reverse(const Tensor& y, const Tensor* dy, const std::vector
   Crossing c(b, roots);
   const std::vector<Port> of(c.ports.begin() + (dy ? 2 : 1), c.ports.end());
   const Seed seed{c.ports[0], dy ? std::optional(c.ports[1]) : std::nullopt};
-  const Derivative d = taken(gradient(c.start.graph, {seed}, of), where);
+  const Derivative d = taken(gradient(c.start.graph, {seed}, of, options), where);
   if (trace) *trace = d.trace;
   return c.bring(d);
 }
 } // namespace
 
 std::vector<Tensor> grad(const Tensor& loss, const std::vector<Tensor>& wrt, Where where,
-                         rewrite::Trace* trace) {
+                         rewrite::Trace* trace, const Options& options) {
   if (!loss.builder) builder_of({loss}, where);
   for (auto& e : loss.shape())
     if (!(e == ir::Extent(1)))
       throw Error(where, "the gradient of " + loss.name() + ", which is " + text(loss.shape()),
                   {{"a loss is one number", loss.where()}},
                   "sum it first, or give its adjoint: vjp(y, dy, {..})");
-  return reverse(loss, nullptr, wrt, where, trace);
+  return reverse(loss, nullptr, wrt, where, trace, options);
 }
 
 std::vector<Tensor> vjp(const Tensor& y, const Tensor& dy, const std::vector<Tensor>& wrt, Where where) {

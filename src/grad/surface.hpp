@@ -17,7 +17,7 @@ using ir::Tensor;
 // Throws Error: the loss is not one real number, tensors of several graphs, inside the step of a recurrence,
 // or something that has no gradient, by name.
 std::vector<Tensor> grad(const Tensor& loss, const std::vector<Tensor>& wrt, Where where = Where::here(),
-                         rewrite::Trace* trace = nullptr);
+                         rewrite::Trace* trace = nullptr, const Options& options = {});
 
 template <size_t N>
 std::array<Tensor, N> grad(const Tensor& loss, const std::array<Tensor, N>& wrt,

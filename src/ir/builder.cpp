@@ -258,6 +258,25 @@ Tensor Builder::state(const std::string& name, const std::vector<Extent>& shape,
   return declare_input(*this, name, shape, format, Input::state, where);
 }
 
+Tensor set_sorted(const Tensor& keys, Where where) {
+  Graph& g = keys.builder->state().g;
+  const Input* in = g[keys.port.node].input();
+  if (!in || type_of(in->format) != Type::index || in->shape.empty())
+    throw Error(where, keys.name() + " cannot be declared sorted",
+                {{in ? "it holds " + std::string(expr::name(type_of(in->format))) + " values of rank " +
+                           std::to_string(in->shape.size())
+                     : "it is computed",
+                  keys.where()}},
+                "declare an input of an integer format with at least one dimension");
+  for (NodeId id = keys.port.node + 1; id < g.nodes.size(); ++id)
+    for (Port p : sources(g, id))
+      if (p.node == keys.port.node)
+        throw Error(where, keys.name() + " is declared sorted after it was read",
+                    {{"read by " + g.label({id, 0}), g[id].where}}, "call set_sorted where it is declared");
+  g.set_sorted(keys.port.node);
+  return keys;
+}
+
 void Builder::output(const Tensor& t, const std::string& name, Format format, Where where) {
   for (auto& o : state_->g.outputs)
     if (o.name == name)

@@ -267,8 +267,8 @@ uint64_t hash_node(const Graph& g, const Node& n) {
   auto port = [&](Port p) { return combine(g.nodes[p.node].hash, p.port); };
   return std::visit(
       Match{[&](const Input& x) {
-              return combine(hash_of(n.name),
-                             combine(hash_extents(x.shape), uint64_t(x.format) * 4 + x.kind));
+              const uint64_t h = combine(hash_extents(x.shape), uint64_t(x.format) * 4 + x.kind);
+              return combine(hash_of(n.name), x.sorted ? combine(h, 1) : h);
             },
             [&](const Comp& c) {
               uint64_t h = combine(hash_extents(c.points), hash_extents(c.folds));
@@ -338,6 +338,15 @@ NodeId Graph::add(Node n) {
   const NodeId id = NodeId(nodes.size() - 1);
   find_.emplace(nodes.back().hash, id);
   return id;
+}
+
+void Graph::set_sorted(NodeId id) {
+  Node& n = nodes[id];
+  for (NodeId x = id + 1; x < nodes.size(); ++x)
+    for (Port p : sources(*this, x)) check(p.node != id, "an input was read before it was declared sorted");
+  std::get<Input>(n.what).sorted = true;
+  n.hash = hash_node(*this, n);
+  find_.emplace(n.hash, id);
 }
 
 uint64_t hash(const Graph& g) {

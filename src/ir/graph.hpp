@@ -59,6 +59,7 @@ struct Input {
 
   std::vector<Extent> shape;
   Format format = Format::f32;
+  bool sorted = false; // indices that never decrease along the last dimension
 };
 
 // points x folds -> one monoid state a point (a map when there is no monoid: its single component is its
@@ -147,6 +148,9 @@ struct Graph {
   // and returns the id of an equal node when there is one. Inputs have identity: equal names in one graph are
   // an Error.
   NodeId add(Node n);
+  // Declares the indices of an input sorted along its last dimension. Nothing may read it yet: the hashes of
+  // its readers contain its own.
+  void set_sorted(NodeId input);
   size_t ports(NodeId id) const;
   std::vector<Extent> shape(Port p) const;
   Type type(Port p) const;
@@ -156,6 +160,11 @@ struct Graph {
 private:
   std::unordered_multimap<uint64_t, NodeId> find_;
 };
+
+// Is a value of `result` words, made of `read` words, better evaluated in each of three groups that want it
+// than written once and read three times? 3 read <= read + (1 + 3) result. (Of attention: the forward, and
+// two of the backward, where a result is to be complete in one place.)
+inline bool is_cheaper_evaluated(double result, double read) { return read <= 2 * result; }
 
 bool same(const Monoid& a, const Monoid& b);
 // The reads that this node makes of other nodes, each once.

@@ -154,6 +154,12 @@ struct Tensor {
   Where where() const; // the line that made it
 };
 
+// The same input, its indices declared to never decrease along the last dimension: the gradient of what is
+// gathered by them then folds, for each place, its run of keys only. Verified where data is bound for the
+// oracle; a device takes it as said. Throws Error: no input of indices with a dimension, or one that was read
+// already.
+Tensor set_sorted(const Tensor& keys, Where where = Where::here());
+
 double size(const Tensor& t, int dim); // an Error when the dimension is symbolic
 
 // Scalars.

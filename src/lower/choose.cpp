@@ -10,6 +10,7 @@
 #include "tang/kernel/rows.hpp"
 #include "tang/lower/body.hpp"
 #include "tang/lower/joint.hpp"
+#include "tang/lower/segments.hpp"
 #include "tang/lower/skew.hpp"
 
 namespace tang::lower {
@@ -23,6 +24,7 @@ namespace {
 
 constexpr int64_t small_work = 48 << 10;  // terms
 constexpr int64_t most_rows = 168;  // of a block of a contraction
+constexpr int64_t short_run = 32;  // terms a block where each run of them is its own
 constexpr int64_t narrow = 4;  // fewer rows than this are folded row by row: a register block would be mostly padding
 
 struct Chooser {
@@ -193,7 +195,8 @@ struct Chooser {
         tile = std::min(round_to(e, unit(a)), std::max(unit(a), int64_t(128) / unit(a) * unit(a)));
       } else if (is_k[a]) {
         // No block of a few terms at the end: each block reads and writes the whole state.
-        tile = e <= 512 ? e : e % 384 && e % 384 < 128 ? (e + e / 384 - 1) / (e / 384) : 384;
+        tile = is_run(comp(group.members[0].node), group.members[0].axis, int(a)) ? std::min(e, short_run)
+               : e <= 512 ? e : e % 384 && e % 384 < 128 ? (e + e / 384 - 1) / (e / 384) : 384;
       } else {
         tile = std::min<int64_t>(e, 512);
       }

@@ -291,8 +291,10 @@ void Emitters::contract(const Site& s, Port dst, const std::optional<Weight>& we
   block(row, rows, whole_rows, s.c.outer_m, c.m, "m");
   block(column, nr, whole_columns, s.c.outer_n, c.n, "n");
   std::vector<int> terms = s.c.sides.k;
-  if (joint && terms.size() > 1)  // one element wide: fixed by the block
-    terms.erase(std::remove_if(terms.begin(), terms.end() - 1, [&](int k) { return f_.extent(n, s.core, k) == 1; }), terms.end() - 1);
+  if (joint) {  // one element wide: fixed by the block
+    const auto wide = std::stable_partition(terms.begin(), terms.end(), [&](int k) { return f_.extent(n, s.core, k) != 1; });
+    terms.erase(std::max(wide, terms.begin() + 1), terms.end());
+  }
   for (int k : terms) {
     const Var v = f_.k.fresh("k");
     const int64_t e = f_.extent(n, s.core, k);

@@ -78,6 +78,13 @@ std::vector<int64_t> bound_shape(const std::vector<ir::Extent>& s) {
   return out;
 }
 bool empty(const std::vector<int64_t>& shape) { return std::find(shape.begin(), shape.end(), 0) != shape.end(); }
+// Does the view take all of what is bound, unmoved?
+bool is_whole(const std::vector<ir::Form>& view, const std::vector<int64_t>& shape, const Bound& source) {
+  if (!source.view.empty() || shape != source.shape || view.size() != shape.size()) return false;
+  for (size_t d = 0; d < view.size(); ++d)
+    if (!(view[d] == ir::axis(int(d) + 1))) return false;
+  return true;
+}
 // The window of `view` in what the outer binding says: views compose.
 Bound window(Bound outer, const std::vector<ir::Form>& view, int64_t steps, const std::vector<int64_t>& shape) {
   check(outer.view.empty(), "a window of a window is copied first");
@@ -126,6 +133,18 @@ struct RecurLowerer {
     if (empty(bound_shape(g.shape(shaped)))) return;
     add(copy(outer, from, to, bound_shape(g.shape(shaped)), g.type(shaped), time, t, what));
   }
+  // What a recurrence inside another reads of a window of the outer one, by itself.
+  Bound copied(const Bound& window, Port from) {
+    Bound whole{0, window.format, bound_shape(outer.graph->shape(from))};
+    whole.what = temporary(whole);
+    copy_window(window, whole, from, label("part ", from.node));
+    return whole;
+  }
+  // A window moves with the time of the recurrence around this one.
+  void copy_window(const Bound& window, const Bound& to, Port from, const std::string& what) {
+    const auto shape = bound_shape(outer.graph->shape(from));
+    if (!empty(shape)) add(copy(outer, &window, to, shape, outer.graph->type(from), around.time, t, what));
+  }
   void run() {
     const int64_t steps = r.steps.value();
     Bound clock{0, kernel::Format::i64, {}};
@@ -134,15 +153,20 @@ struct RecurLowerer {
     bounds[{r.time, 0}] = clock;
     for (auto& x : r.states) bounds[{x.in, 0}] = fresh({x.in, 0}, g[x.in].input()->format);
     for (auto& x : r.args) {
-      const Bound source = around.bind(x.from);
-      check(source.view.empty(), "a recurrence inside another reads a window");
+      Bound source = around.bind(x.from);
+      if (is_whole(x.view, bound_shape(g.shape({x.in, 0})), source)) { // the same at every time: no window
+        bounds[{x.in, 0}] = source;
+        continue;
+      }
+      if (!source.view.empty()) source = copied(source, x.from);
       bounds[{x.in, 0}] = window(source, x.view, steps, bound_shape(g.shape({x.in, 0})));
     }
     // Before the loop: states start, results that no step reaches are 0.
     for (size_t k = 0; k < r.states.size(); ++k) {
       const Port in{r.states[k].in, 0};
       const std::optional<Bound> init = r.states[k].init ? std::optional(around.bind(*r.states[k].init)) : std::nullopt;
-      copy_port(init ? &*init : nullptr, bounds.at(in), in, label("start ", k));
+      if (init && !init->view.empty()) copy_window(*init, bounds.at(in), *r.states[k].init, label("start ", k));
+      else copy_port(init ? &*init : nullptr, bounds.at(in), in, label("start ", k));
     }
     std::vector<std::optional<Bound>> emitted(r.emits.size());
     for (size_t e = 0; e < r.emits.size(); ++e) {

@@ -95,4 +95,15 @@ std::vector<Segment> segments(Frame& f, const ir::Comp& n, const std::vector<int
   return {{at(lo), at(f0), true}, {at(f0), at(f1), false}, {at(f1), at(hi), true}};
 }
 
+bool is_run(const ir::Comp& n, const std::vector<int>& core, int axis) {
+  for (auto& piece : n.domain) {
+    bool below = false, above = false;
+    for (auto& bound : piece)
+      for (auto& [a, x] : bound.axes)
+        if (core[size_t(a)] == axis && !bound.args.empty()) (x > 0 ? below : above) = true;
+    if (!below || !above) return false;
+  }
+  return !n.domain.empty();
+}
+
 }  // namespace tang::lower

@@ -14,4 +14,8 @@ using Extrema = std::function<std::optional<std::pair<Affine, Affine>>(int arg)>
 std::vector<kernel::Segment> segments(Frame& f, const ir::Comp& n, const std::vector<int>& core, const ir::Conj& piece, int axis,
                                       kernel::Block& before, bool exact = false, const Extrema& extrema = {});
 
+// Does every piece of the domain bound core axis `axis` from both sides by values that are read? Then a run of it lives,
+// of which nothing is known but that others have the rest: as a rule a short one.
+bool is_run(const ir::Comp& n, const std::vector<int>& core, int axis);
+
 }  // namespace tang::lower

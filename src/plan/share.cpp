@@ -20,9 +20,8 @@ int64_t Planner::words_read(NodeId id) const {
   return sum;
 }
 
-// Every reader folds it, at one place of picked axes, and is stored itself. `expanding`: it is larger than
-// what it reads, so that storing it costs more traffic than evaluating it where it is read; else its only
-// reader must fold it.
+// Every reader folds it, at one place of picked axes, and is stored itself. `expanding`: storing it costs
+// more traffic than evaluating it where it is read; else its only reader must fold it.
 bool Planner::may_share(NodeId id, bool expanding) const {
   if (output_[id] || stored_[id] || shared_[id] || !g_[id].comp()) return false;
   const Comp& c = comp(id);
@@ -33,7 +32,9 @@ bool Planner::may_share(NodeId id, bool expanding) const {
   for (Port q : sources(g_, id))
     if (shared_[q.node]) return false;
   const auto& readers = readers_[id];
-  if (readers.empty() || (expanding ? points(c) <= words_read(id) : readers.size() != 1)) return false;
+  if (readers.empty() || (expanding ? !ir::is_cheaper_evaluated(double(points(c)), double(words_read(id)))
+                                    : readers.size() != 1))
+    return false;
   for (NodeId r : readers) {
     if (shared_[r] || !g_[r].comp() || !comp(r).monoid) return false;
     const Comp& n = comp(r);

@@ -37,9 +37,21 @@ Result<Rewritten> split_fold_in(const Graph& g, ir::NodeId node, int fold_axis, 
 Result<Rewritten> definition_form(const Graph& g, ir::NodeId node);
 Graph definition_form(const Graph& g); // of every absorbing fold that has a base
 
+// A recurrence of n * block steps as one of n segments, whose step is the recurrence over `block` steps.
+// Refused where steps are skipped, symbolic, or no multiple of the block.
+Result<Rewritten> strip_mine(const Graph& g, ir::NodeId node, int64_t block);
+
+// For targets that add to one result from several places: what reads short contractions at a coordinate that
+// its point decides is summed by key, beside the folds that read them at picked axes.
+Graph sum_by_key(const Graph& g);
+// What planning takes: supports are exposed; where the target `adds`, sums by key.
+Graph for_planning(const Graph& g, bool adds);
+
 Rule expose_support_rule();
 Rule split_fold_rule();
 Rule definition_form_rule();
+Rule strip_mine_rule();
+Rule sum_by_key_rule();
 const std::vector<Rule>& directed_rules();
 
 } // namespace tang::rewrite

@@ -77,12 +77,13 @@ struct Policy {
     return false;
   }
 
-  // A map larger than what it reads is better recomputed than stored; a short contraction counts what it
-  // reads.
+  // A map larger than what it reads is better recomputed than stored; so is a map, point by point, of what is
+  // never stored itself.
   bool is_larger_than_its_reads(const Comp& m, double size) {
     double read = 0;
     for (auto& a : m.args) {
       if (is_short_contraction(e.to, a.from.node)) {
+        if (nominal_size(e.to, a.from) >= size) return true;
         for (Port p : ir::sources(e.to, a.from.node)) read += nominal_size(e.to, p);
       } else {
         read += nominal_size(e.to, a.from);

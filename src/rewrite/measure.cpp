@@ -83,7 +83,7 @@ bool is_short_contraction(const Graph& g, NodeId fold) {
   if (!n || !is_short_product(g, *n)) return false;
   double read = 0;
   for (Port p : ir::sources(g, fold)) read += nominal_size(g, p);
-  return nominal_size(g, {fold, 0}) > read;
+  return ir::is_cheaper_evaluated(nominal_size(g, {fold, 0}), read);
 }
 
 std::optional<NodeId> finished_fold(const Graph& g, NodeId map) {

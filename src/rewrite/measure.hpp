@@ -9,8 +9,8 @@ namespace tang::rewrite {
 // binding.
 double nominal_size(const std::vector<ir::Extent>& shape, const ir::Symbols& symbols);
 double nominal_size(const Graph& g, Port p);
-// A sum of products over few terms whose result is larger than what it reads, or whose only reader folds it
-// and reads each value once: evaluated in its readers' tiles, never stored.
+// A sum of products over few terms that is cheaper evaluated in its readers' tiles than stored
+// (ir/graph.hpp).
 bool is_short_contraction(const Graph& g, NodeId fold);
 // The fold that this map finishes point for point on the thread that holds the result: every other operand
 // precedes it.

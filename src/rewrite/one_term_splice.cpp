@@ -96,13 +96,14 @@ bool change(Graph& g, Comp& n) {
     for (Read* r : z) {
       if (!is_one_term(p, r->source)) continue;
       const expr::Present x = expr::present(p, r->source.lift[0]);
-      if (x.when != expr::yes(p)) continue; // absent for another reason: 0 there, not absent
       const auto at = picked_axes(r->source, n.args[size_t(r->arg)]);
       Import in(p, r->source, n, [&](int y) { return at.at(y); });
       Id body = in.body(x.value);
+      Id exists = expr::conjunction(p, expr::conjuncts(p, ordered(p, in.body(x.when))));
       if (!in.why().empty()) continue;
-      if (!already && !n.monoid) // a map has no identity: the 0 stays
-        body = p.make(Op::or_else, {p.make(Op::only, {in.guard(d), body}), p.literal(0.0)});
+      if (!already && !n.monoid) exists = expr::both(p, in.guard(d), exists); // a map has no identity
+      if (exists != expr::yes(p))                                             // the 0 stays
+        body = p.make(Op::or_else, {p.make(Op::only, {exists, body}), p.literal(0.0)});
       for (Id& l : n.lift) l = expr::substitute(p, l, {{read_leaf(p, Type::real, r->arg), body}});
       fired = true;
     }

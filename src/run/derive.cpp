@@ -160,7 +160,7 @@ Derivation derive(const ir::Graph& g, const Options& o) {
   if (o.target.warpgroups) graph = rewrite::row_weights(rewrite::narrow_operands(graph));
   schedule::Schedule schedule = o.schedule;
   schedule.alignment = std::max(schedule.alignment, o.target.alignment);
-  graph = split(rewrite::expose_support(rewrite::own_formats(graph)), schedule);
+  graph = split(rewrite::for_planning(rewrite::own_formats(graph), o.optimize && o.target.sum_cost > 0), schedule);
   d.plan = plan::make_plan(graph, schedule, o.target);
   d.kernels = lower::lower(d.plan, schedule, o.target);
   pool_temporaries(d.kernels, o.target);

@@ -172,6 +172,7 @@ void Model::input(const Statement& s) {
     if (s.head.text == "state") return builder.state(t.text, shape, f, t.where);
     return builder.input(t.text, shape, f, t.where);
   });
+  if (s.sorted) within("T0108", t.where, [&] { return set_sorted(made, t.where); });
   define(t, {made.port});
   tensors.at(t.text).state = s.head.text == "state";
 }

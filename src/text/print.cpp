@@ -207,7 +207,8 @@ struct GraphPrinter {
 
   void input(NodeId id, const Input& n) {
     static constexpr const char* kinds[] = {"input", "param", "state"};
-    line(std::string(kinds[n.kind]) + " " + names[id] + extents(n.shape) + " : " + row(n.format).name);
+    line(std::string(kinds[n.kind]) + " " + names[id] + extents(n.shape) + " : " + row(n.format).name +
+         (n.sorted ? " sorted" : ""));
   }
 
   void comp(NodeId id, const Comp& c) {

@@ -22,8 +22,8 @@ bool is_recurrence(const std::vector<Token>& t) {
 
 // What a line that could not be read would have defined.
 void list_names(const std::vector<Token>& t, std::vector<std::string>& out) {
-  static const std::set<std::string> leading = {"input", "param",  "state", "monoid", "emit",
-                                                "next",  "output", "recur", "axis",   "sym", "grad"};
+  static const std::set<std::string> leading = {"input",  "param", "state", "monoid", "emit", "next",
+                                                "output", "recur", "axis",  "sym",    "grad"};
   int depth = 0;
   const bool keyword = t[0].kind == Token::name && !t[0].quoted && leading.count(t[0].text);
   for (size_t k = keyword ? 1 : 0; k + 1 < t.size(); ++k) {
@@ -170,6 +170,7 @@ Statement Parser::input(Statement s) {
   s.names.push_back(new_name("the name of the input"));
   if (is_mark("[")) s.dims = dims();
   if (accept(":")) s.format = word("a format such as f32");
+  s.sorted = accept_word("sorted");
   if (is_mark("=")) { // a state of a recurrence
     if (s.head.text != "state")
       expected("the end of the line", "only `state` inside a recurrence has a first value");

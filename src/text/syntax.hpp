@@ -95,6 +95,7 @@ struct Statement {
   std::vector<ExprPtr> identity;
   Token left, right; // of combine; of a gradient: the loss, and its adjoint where one is given
   bool ordered = false, unproved = false, down = false;
+  bool sorted = false;          // of an input
   Token over;                   // the time axis
   ExprPtr extent;               // of the time axis
   std::vector<Statement> block; // of a recurrence

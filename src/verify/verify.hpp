@@ -11,10 +11,11 @@ struct Check {
   std::string schedule;  // of its kernel
   size_t kernel = 0;     // index into the program's kernels
   double error = 0;      // max |value - reference| / scale
-  double scale = 0;      // max |reference|; of a kernel whose terms cancel: of the sums of their sizes
+  double scale = 0;      // max |reference|
   int64_t values = 0;    // compared
   int64_t unwritten = 0; // still poisoned
-  bool ok = false;
+  bool ok = false; // the error is within the budget, or each value within a computed bound of its rounding
+                   // (bound.hpp)
   std::string why; // of a failure: what the buffer holds instead, when that is known
 };
 

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "tang/fuzz/bound.hpp"
+#include "tang/verify/bound.hpp"
 #include "tang/ir/monoids.hpp"
 #include "tang/ir/recurrence.hpp"
 
@@ -14,7 +14,7 @@ namespace {
 const double u = std::ldexp(1.0, -24);
 
 eval::Array bound_of(Builder& b, const eval::Inputs& in) {
-  return fuzz::error_bounds(b.graph(), in, fuzz::single()).at("y");
+  return verify::error_bounds(b.graph(), in, verify::single()).at("y");
 }
 } // namespace
 

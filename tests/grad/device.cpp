@@ -26,15 +26,13 @@ void verify_gradient(const Graph& written, Inputs in, double budget) {
     }
   run::Options o;
   o.guards = true;
-  o.schedule.share_contractions = false;  // a group that adds to one result from several places does not run on C yet
   run::Program p(g, shared_compiler(), std::make_shared<device::Cpu>(2), o);
-  const auto report = verify::verify(p, g, check.in, 10 * budget, 2);
+  const auto report = verify::verify(p, g, check.in, budget, 2);
   for (auto& c : report.kernels) {
     EXPECT_TRUE(c.ok) << c.what << " (" << c.schedule << "): error " << c.error << ", " << c.unwritten << " unwritten of " << c.values << ". " << c.why;
     EXPECT_EQ(c.unwritten, 0) << c.what;
   }
-  // An entry of a gradient is judged against the largest of it, or 1: some are 0 in exact arithmetic.
-  for (auto& c : report.outputs) EXPECT_TRUE(c.ok || c.error * c.scale <= 10 * budget) << "output " << c.what << ": error " << c.error << " " << c.why;
+  for (auto& c : report.outputs) EXPECT_TRUE(c.ok) << "output " << c.what << ": error " << c.error << " of " << c.scale << " " << c.why;
   for (auto& t : report.trespass) ADD_FAILURE() << "guard band: " << t;
 }
 }  // namespace

@@ -19,7 +19,7 @@ struct Derived {
 };
 inline Derived derive(const ir::Graph& g, const schedule::Schedule& s = {}, const target::Target& t = target::c_target(4, 2)) {
   const auto optimized = rewrite::optimize(g);
-  const ir::Graph exposed = rewrite::expose_support(optimized.graph);
+  const ir::Graph exposed = rewrite::for_planning(optimized.graph, t.sum_cost > 0);
   Derived d{plan::make_plan(exposed, s, t), {}};
   d.program = lower::lower(d.plan, s, t);
   return d;

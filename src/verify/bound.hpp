@@ -3,9 +3,12 @@
 // (N. J. Higham, Accuracy and Stability of Numerical Algorithms, ch. 3 and 4); a fold is bounded for every
 // order of its terms.
 #pragma once
+#include <optional>
+#include <set>
+
 #include "tang/eval/oracle.hpp"
 
-namespace tang::fuzz {
+namespace tang::verify {
 
 struct Arithmetic {
   double unit = 0;       // half an ulp, relative: of add, mul and a literal
@@ -24,4 +27,9 @@ Arithmetic twice();  // f64, as the oracle itself computes
 std::map<std::string, eval::Array> error_bounds(const ir::Graph& g, const eval::Inputs& inputs,
                                                 const Arithmetic& a);
 
-} // namespace tang::fuzz
+// The bound of one stored port as a kernel computes it: from the values of `stored` ports and inputs as `o`
+// has them. Without elements: exact. Nothing for what a recurrence computes.
+std::optional<eval::Array> error_bound(const ir::Graph& g, eval::Oracle& o, const std::set<ir::Port>& stored,
+                                       ir::Port at, const Arithmetic& a);
+
+} // namespace tang::verify

@@ -4,9 +4,9 @@
 #include <optional>
 
 #include "tang/expr/build.hpp"
-#include "tang/fuzz/bound.hpp"
+#include "tang/verify/bound.hpp"
 
-namespace tang::fuzz {
+namespace tang::verify {
 
 using expr::Id;
 using expr::Pool;
@@ -49,4 +49,4 @@ private:
   std::map<Id, std::optional<Id>> memo_;
 };
 
-} // namespace tang::fuzz
+} // namespace tang::verify

@@ -1,9 +1,9 @@
-#include "tang/fuzz/error_term.hpp"
+#include "tang/verify/error_term.hpp"
 
 #include <cmath>
 #include <limits>
 
-namespace tang::fuzz {
+namespace tang::verify {
 
 using namespace expr;
 
@@ -178,4 +178,4 @@ std::optional<E> ErrorTerms::computed(Id id, const Term& t) {
   }
 }
 
-} // namespace tang::fuzz
+} // namespace tang::verify

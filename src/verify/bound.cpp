@@ -1,14 +1,14 @@
-#include "tang/fuzz/bound.hpp"
+#include "tang/verify/bound.hpp"
 
 #include <cmath>
 #include <limits>
 
 #include "tang/base/match.hpp"
 #include "tang/expr/build.hpp"
-#include "tang/fuzz/error_term.hpp"
 #include "tang/rewrite/directed.hpp"
+#include "tang/verify/error_term.hpp"
 
-namespace tang::fuzz {
+namespace tang::verify {
 
 using namespace ir;
 using expr::E;
@@ -405,4 +405,4 @@ std::map<std::string, eval::Array> error_bounds(const Graph& g, const eval::Inpu
   return out;
 }
 
-} // namespace tang::fuzz
+} // namespace tang::verify
