@@ -52,7 +52,7 @@ NOT_COVERED = """
   fuse and the simplifications after it are not printed. Nor are the steps of the other structural rules (`merge_siblings`,
   `drop_guard`, `guard_to_absence`, `absence_to_domain`, `one_term_splice`, `hoist`, `factor`, `reshape`, `reuse`, `swap_folds`,
   `normalise`, `keep_row`, `stabilize_softmax`): each law is a theorem or says why there is none, and that the C++ does what the
-  law says is tested. Terms are checked written out, some 10 us a node; sharing inside a step is not used.
+  law says is tested. Terms are checked written out, some 2 us a node; sharing inside a step is not used.
 - **Counts of Welford**: a component that others divide by ranges over numbers >= 0; its laws fail for weights of both signs.
 """
 

@@ -146,7 +146,36 @@ End Sound.
 Definition settle : term -> term := everywhere settled.
 End Bounds.
 
-Definition same (a b : term) : bool := if term_eq_dec a b then true else false.
+(* Equality of whole terms, computed without building its proof. *)
+Fixpoint same (a b : term) {struct a} : bool :=
+  match a, b with
+  | lit m e, lit m' e' => Z.eqb m m' && Z.eqb e e'
+  | inf, inf | ninf, ninf | nan, nan | yes, yes | no, no => true
+  | v n, v m | ax n, ax m => Nat.eqb n m
+  | rd n cs, rd m ds => Nat.eqb n m && (fix all l r :=
+      match l, r with [], [] => true | c :: l, d :: r => same c d && all l r | _, _ => false end) cs ds
+  | neg a, neg b | recip a, recip b | sqrt_ a, sqrt_ b | sin_ a, sin_ b | exp2_ a, exp2_ b | log2_ a, log2_ b
+  | floor_ a, floor_ b | is_nan a, is_nan b | not_ a, not_ b | real_ a, real_ b | index_ a, index_ b => same a b
+  | add a c, add b d | mul a c, mul b d | atan2_ a c, atan2_ b d | max_ a c, max_ b d | min_ a c, min_ b d
+  | ratio_ a c, ratio_ b d | less_ a c, less_ b d | equal_ a c, equal_ b d | and_ a c, and_ b d | or_ a c, or_ b d
+  | div_ a c, div_ b d | mod_ a c, mod_ b d | only_ a c, only_ b d | or_else_ a c, or_else_ b d => same a b && same c d
+  | select a c e, select b d f => same a b && (same c d && same e f)
+  | _, _ => false
+  end.
+Lemma same_sound t : forall b, same t b = true -> t = b.
+Proof.
+  by_term t.
+  - intros [] E; try discriminate. cbn in E. apply andb_prop in E as [N E]. apply Nat.eqb_eq in N. subst. f_equal.
+    revert at_ E. induction H as [|c cs C _ IH]; intros [|d ds] E; try discriminate; auto.
+    apply andb_prop in E as [X Y]. f_equal; [now apply C|now apply IH].
+  - destruct t; auto; intros [] E; try discriminate; auto; cbn in E.
+    + apply andb_prop in E as [M X]. apply Z.eqb_eq in M, X. now subst.
+    + apply Nat.eqb_eq in E. now subst.
+    + apply Nat.eqb_eq in E. now subst.
+  - repeat split; intros [] E; try discriminate; f_equal; apply IHt; exact E.
+  - repeat split; intros [] E; try discriminate; cbn in E; apply andb_prop in E as [X Y]; f_equal; auto.
+  - intros [] E; try discriminate. cbn in E. apply andb_prop in E as [X E]. apply andb_prop in E as [Y Z]. f_equal; auto.
+Qed.
 (* What the compiler made of the reader, and what Coq makes of it, both with the decided bounds gone. *)
 Definition fused (whole : list nat) (facts : list term) (drops : list drop) (f : fusion) : Prop :=
   forallb (proved whole facts) drops &&
@@ -162,7 +191,7 @@ Theorem fused_sound whole facts drops f vars axes read : fused whole facts drops
   eval vars axes read (after f) = eval vars axes read (before f).
 Proof.
   intros F M A W H. unfold fused in F. apply andb_prop in F as [F E]. apply andb_prop in F as [F R]. apply andb_prop in F as [D L].
-  unfold same in E. destruct (term_eq_dec _ _) as [C|]; [|discriminate].
+  apply same_sound in E as C.
   assert (S : forall t, eval vars axes read (settle whole drops t) = eval vars axes read t).
   { apply everywhere_sound. now apply (settled_sound whole facts drops vars axes read A W H D). }
   rewrite <- (canon_sound whole vars axes read A W (after f)), <- S, <- C, S, canon_sound by auto.

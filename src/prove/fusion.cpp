@@ -16,7 +16,7 @@ using ir::Domain;
 using ir::Form;
 using ir::Port;
 
-constexpr double most_nodes = 4e6; // of a term written out: Coq computes on it, some 10 us a node
+constexpr double most_nodes = 4e6; // of a term written out: Coq computes on it, some 2 us a node
 
 // The producer is node 0 of a step; other ports are numbered as they come up. A second read of the producer
 // is another node: nothing is known of it in this step.
