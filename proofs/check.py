@@ -152,6 +152,7 @@ ANY = re.compile(r"\bLaw::(?:exact|algebraic)\b(?!\s*[;)?:=])")
 
 def uncited(text, known):
     """Laws in a C++ text that name no theorem and give no reason; and laws that are written in another way."""
+    text = re.sub(r'"\s*\n\s*"', "", text)                      # a literal over several lines is one
     names = CITED.findall(text)
     bad = [n for n in names if n not in known and not re.fullmatch(r"unproved: \S.{9,}", n)]
     return names, bad + ["a law without a theorem's name"] * (len(ANY.findall(text)) - len(names))
