@@ -10,15 +10,18 @@ PEERS  = libopenblas-dev libbenchmark-dev
 WEB    = emscripten  # 842 MB installed; only `make portable` asks for it
 PROOFS = coq libcoq-coquelicot libcoq-mathcomp-ssreflect libcoq-mathcomp-algebra libcoq-flocq
 
-.PHONY: demo test check portable bench bench-tune install proofs tang configure need-core need-tests need-drivers need-peers need-web need-proofs clean
+.PHONY: demo test check portable bench bench-tune install proofs tang configured need-core need-tests need-drivers need-peers need-web need-proofs clean
 
-demo: tang
-	@$(BUILD)/tang demo
+demo: configured
+	@ninja -C $(BUILD) -j $(JOBS) tang_demo
+	@$(BUILD)/tang_demo
 
 # The command itself.
-tang: need-core
-	@cmake -S . -B $(BUILD) -G Ninja -DTANG_TESTS=OFF -DTANG_UNITY=ON > $(BUILD).log 2>&1 || (cat $(BUILD).log; exit 1)
+tang: configured
 	@ninja -C $(BUILD) -j $(JOBS) tang
+
+configured: need-core
+	@cmake -S . -B $(BUILD) -G Ninja -DTANG_TESTS=OFF -DTANG_UNITY=ON > $(BUILD).log 2>&1 || (cat $(BUILD).log; exit 1)
 
 test: need-core need-tests need-drivers need-proofs
 	@sh tools/need_webgpu.sh $(BUILD)-test

@@ -196,8 +196,8 @@ int demo(const Common& c, int64_t scale) {
         h.compiler->runs() ? " (kernels are cached for the next run)" : "");
     std::printf("wrote    %s/  report.html  results.json  trace.json (open in ui.perfetto.dev)\n",
                 c.out.c_str());
-    std::printf("next     tang explain examples/attention.tang     tang verify examples/moe.tang     edit an "
-                "example and run it again\n");
+    std::printf("next     make tang     build/tang explain examples/attention.tang     build/tang verify examples/moe.tang     "
+                "edit an example and run it again\n");
   }
   return r.failed ? 1 : 0;
 }

@@ -48,10 +48,12 @@ int main(int argc, char** argv) {
   bool locked = false;
   run->add_option("--schedule", schedule, "a .tangsched file (default: the tuned schedule that the cache knows)");
   run->add_flag("--locked", locked, "refuse a schedule that does not give the very kernels it was made with");
+  double limit = 0;
+  run->add_option("--budget", limit, "refuse what may be further off than this, by proof or predicted from the inputs");
   run->add_option("--target", target, "what it runs on, of those that `tang devices` lists (default: c)");
   run->callback([&] {
     act = [&] {
-      return model.empty() ? cli::run_file(c, file, seed, schedule, locked, target)
+      return model.empty() ? cli::run_file(c, file, {seed, schedule, locked, target, limit})
                            : cli::run_model(c, model, tokenizer, prompt, tokens, greedy);
     };
   });

@@ -49,8 +49,15 @@ Timing measure(const std::function<void()>& once, double budget_seconds, int lea
 
 int demo(const Common& c, int64_t scale);
 int explain(const Common& c, const std::string& file);
-int run_file(const Common& c, const std::string& file, uint64_t seed, const std::string& schedule, bool locked,
-             const std::string& target); // a schedule is for the C target; empty target: c
+struct RunArguments {
+  uint64_t seed = 1;
+  std::string schedule;
+  bool locked = false;
+  std::string target; // empty: c; a schedule is for the C target
+  double budget = 0;  // largest error of an output; 0: any
+};
+
+int run_file(const Common& c, const std::string& file, const RunArguments& a);
 int run_model(const Common& c, const std::string& model, const std::string& tokenizer,
               const std::string& prompt, int tokens, bool greedy);
 // A class drawn by softmax of the logits, or the largest.

@@ -66,29 +66,37 @@ void print_outputs(run::Program& p, const ir::Graph& g) {
   }
 }
 
-int run_elsewhere(const Common& c, const ir::Graph& g, uint64_t seed, const std::string& target) {
-  const run::Opened to = open_or_throw(c, target);
-  run::Program p(g, to.backend, run::options_for(to.target));
-  verify::feed(p, g, random_inputs(g, seed));
+void limit_error(run::Options& o, double most, const eval::Inputs& inputs) {
+  if (most > 0) o.budget = run::ErrorBudget{most, {}, inputs};
+}
+
+int run_elsewhere(const Common& c, const ir::Graph& g, const RunArguments& a) {
+  const run::Opened to = open_or_throw(c, a.target);
+  const eval::Inputs inputs = random_inputs(g, a.seed);
+  run::Options o = run::options_for(to.target);
+  limit_error(o, a.budget, inputs);
+  run::Program p(g, to.backend, o);
+  verify::feed(p, g, inputs);
   p.run();
   print_outputs(p, g);
   return 0;
 }
 } // namespace
 
-int run_file(const Common& c, const std::string& file, uint64_t seed, const std::string& schedule, bool locked, const std::string& target) {
+int run_file(const Common& c, const std::string& file, const RunArguments& a) {
   const double start = device::Cpu::seconds();
   if (file.empty()) throw Error({}, "nothing to run", {}, "name a .tang file, or --model FILE");
   const ir::Graph g = read_graph(file);
-  if (!target.empty() && target != "c") {
-    if (!schedule.empty()) throw Error({}, "a schedule file is for the C target", {{"the target is " + target, {}}}, "leave out one of the two");
-    return run_elsewhere(c, g, seed, target);
+  if (!a.target.empty() && a.target != "c") {
+    if (!a.schedule.empty()) throw Error({}, "a schedule file is for the C target", {{"the target is " + a.target, {}}}, "leave out one of the two");
+    return run_elsewhere(c, g, a);
   }
   Host h = open_host(c);
-  h.options = scheduled(c, h, g, schedule, locked);
+  h.options = scheduled(c, h, g, a.schedule, a.locked);
+  const eval::Inputs inputs = random_inputs(g, a.seed);
+  limit_error(h.options, a.budget, inputs);
   run::Program p(g, h.compiler, h.cpu, h.options);
-  const eval::Inputs inputs = random_inputs(g, seed);
-  if (!schedule.empty()) { // restored: verified once
+  if (!a.schedule.empty()) { // restored: verified once
     const tune::Reference r = tune::reference_of(g, inputs, h.options, h.compiler);
     const auto t = tune::checked(p, g, inputs, r, 1e-4);
     if (!t.second.empty())

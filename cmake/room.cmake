@@ -9,7 +9,7 @@ function(tang_room name)
     set(folder ${CMAKE_CURRENT_SOURCE_DIR}/${ROOM_FOLDER})
   endif()
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${folder}/*.cpp)
-  list(FILTER sources EXCLUDE REGEX "/main\\.cpp$")  # a program, not of the room
+  list(FILTER sources EXCLUDE REGEX "/(demo_)?main\\.cpp$")  # programs, not of the room
   file(GLOB_RECURSE headers CONFIGURE_DEPENDS ${folder}/*.hpp)
   # Outside the build folders, so that the compile cache serves all of them.
   set(view ${CMAKE_CURRENT_SOURCE_DIR}/.rooms/${name}/tang)

@@ -33,8 +33,8 @@ if(APPLE) # Objective-C++ beside the room's C++
   target_compile_options(device PRIVATE $<$<COMPILE_LANGUAGE:OBJCXX>:-fobjc-arc>)
   target_link_libraries(device PUBLIC "-framework Metal" "-framework Foundation")
 endif()
-tang_room(run      USES rewrite lower emit device)  # the pipeline as one readable list; Program
-tang_room(verify   USES run eval)       # poison, guard bands, kernel against oracle, blame by provenance
+tang_room(run      USES rewrite lower emit device eval)  # the pipeline as one readable list; Program; the error budget
+tang_room(verify   USES run)       # poison, guard bands, kernel against oracle, blame by provenance
 find_package(SQLite3 REQUIRED)
 tang_room(tune     USES verify bound text LIBS SQLite::SQLite3 nlohmann_json::nlohmann_json)  # measured search, its cache, floor and estimate
 tang_room(fuzz     NO_UNITY USES verify text grad)  # random cases, their judge, shrinking, mutation of kernels

@@ -1,7 +1,10 @@
 # The texts of tests/portable/texts.cpp from g++, clang++ and (where em++ is present) emscripten under node: the same bytes.
-# usage: portable.sh [JOBS]      Closing line: N passed, N failed.
+# Every room but the command line's builds with both g++ and clang++, the compiler's rooms with emscripten.
+# usage: portable.sh [JOBS] [BUILD]      BUILD: a folder that g++ has built already. Closing line: N passed, N failed.
 set -u
 jobs=${1:-2}
+built=${2:-}
+libraries="grad tune fuzz bound prove"
 out=build-portable
 mkdir -p $out
 passed=0
@@ -15,13 +18,14 @@ verdict() {  # name command..
   else
     failed=$((failed + 1))
     echo "FAILED  $name"
-    head -60 "$out/verdict.log"
+    grep -E 'error:|^[<>] ' -A 3 "$out/verdict.log" | head -40
+    tail -10 "$out/verdict.log"
   fi
 }
-native() {  # name compiler
-  cmake -S . -B "$out/$1" -G Ninja -DTANG_TESTS=ON -DTANG_UNITY=ON -DCMAKE_CXX_COMPILER="$2" -DCMAKE_BUILD_TYPE=Release &&
-    ninja -C "$out/$1" -j "$jobs" tang_texts &&
-    "$(find "$out/$1" -name tang_texts -type f | head -1)" examples > "$out/$1.txt"
+native() {  # name compiler folder
+  { [ -f "$3/build.ninja" ] || cmake -S . -B "$3" -G Ninja -DTANG_TESTS=ON -DTANG_UNITY=ON -DCMAKE_CXX_COMPILER="$2" -DCMAKE_BUILD_TYPE=Release; } &&
+    ninja -C "$3" -j "$jobs" tang_texts $libraries &&
+    "$(find "$3" -name tang_texts -type f | head -1)" examples > "$out/$1.txt"
 }
 # The compiler rooms without devices, by a build file of our own: the find_package calls are for native libraries.
 web() {
@@ -36,10 +40,10 @@ web() {
     echo '  command = em++ -O1 -fexceptions $in -o $out -s ALLOW_MEMORY_GROWTH=1 -s NODERAWFS=1 -s EXIT_RUNTIME=1 -s TOTAL_STACK=16MB -s INITIAL_MEMORY=64MB'
     rooms=
     objects=
-    for r in base expr target kernel ir text eval rewrite schedule plan models lower emit; do rooms="$rooms -I.rooms/$r"; done
+    for r in base expr target kernel ir text eval rewrite grad schedule plan models lower emit; do rooms="$rooms -I.rooms/$r"; done
     echo "rooms =$rooms"
     # Six files of a room at once, as the native build from nothing does; rewrite's files stay apart.
-    for r in base expr target kernel ir text eval schedule plan lower emit models; do
+    for r in base expr target kernel ir text eval grad schedule plan lower emit models; do
       folder=src/$r
       [ -d $folder ] || folder=$r
       rm -f $out/web/$r-*.new
@@ -63,8 +67,8 @@ web() {
   } > $out/web/build.ninja
   ninja --quiet -f $out/web/build.ninja -j "$jobs" $out/web/texts.js && node --no-experimental-fetch $out/web/texts.js examples > $out/web.txt
 }
-verdict "g++ builds and prints" native gcc g++
-verdict "clang++-14 builds and prints" native clang clang++-14
+verdict "g++ builds and prints" native gcc g++ "${built:-$out/gcc}"
+verdict "clang++-14 builds and prints" native clang clang++-14 "$out/clang"
 verdict "g++ and clang++ print the same" diff $out/gcc.txt $out/clang.txt
 if command -v em++ > /dev/null && command -v node > /dev/null; then
   verdict "em++ builds and node prints" web

@@ -151,10 +151,15 @@ void BodyText::declare_ref(const std::string& as, int r, const std::string& mask
   if (!ref_vector(r)) return u_.line(u_.d.constant(u_.d.type(type, u_.wide), as, element(r, "")));
   const std::string t = value_type(type, u_.wide, true);
   const Affine at = offset(u_, ref);
-  bool gathers = false;
-  for (auto& c : ref.index) gathers |= !c.refs.empty();
-  const bool whole = !gathers && coefficient(at, lane_) == 1 && has_vector_access(u_, m.format);
-  const std::string pointer = "m" + std::to_string(ref.memory) + " + " + text(at);
+  bool scatters = false; // a gathered coordinate differs from lane to lane
+  std::string gathered;
+  for (size_t d = 0; d < ref.index.size(); ++d)
+    for (auto& [x, k] : ref.index[d].refs) {
+      scatters |= ref_vector(x);
+      gathered += " + " + element(x, "") + " * " + number(k * m.strides[d]);
+    }
+  const bool whole = !scatters && coefficient(at, lane_) == 1 && has_vector_access(u_, m.format);
+  const std::string pointer = "m" + std::to_string(ref.memory) + " + " + text(at) + (scatters ? "" : gathered);
   if (whole && !ref.checked && mask.empty())
     return u_.line("const " + t + " " + as + " = " + load_vector(u_, m.format, pointer) + ";");
   if (whole && !ref.checked && (u_.wide || m.format == Format::f32))
@@ -168,10 +173,9 @@ void BodyText::declare_ref(const std::string& as, int r, const std::string& mask
   if (whole && mask.empty()) { // checked: one test for all lanes
     std::string inside;
     for (size_t d = 0; d < ref.index.size(); ++d) {
-      const Affine& a = ref.index[d].affine;
-      for (auto& l : {std::string("0"), w(u_) + " - 1"})
-        inside += (inside.empty() ? "" : " && ") +
-                  ("(uint64_t)(" + at_lane(a, lane_, "(" + l + ")") + ") < " + number(m.shape[d]));
+      const bool moves = coefficient(ref.index[d].affine, lane_) != 0;
+      for (auto& l : moves ? std::vector<std::string>{"(0)", "(" + w(u_) + " - 1)"} : std::vector<std::string>{""})
+        inside += (inside.empty() ? "" : " && ") + u_.d.inside(coordinate(ref.index[d], l), m.shape[d]);
     }
     u_.line(t + " " + as + ";");
     u_.line("if (" + inside + ") " + as + " = " + load_vector(u_, m.format, pointer) + ";");
@@ -304,6 +308,8 @@ std::string BodyText::expression(Id id) {
   case Op::select: {
     const std::string c = in(2);
     if (!v) return u_.d.pick(a, b, c);
+    // One condition for all lanes: a test of it, not a blend of every vector.
+    if (!vector_.at(t.args[0])) return "(" + value(t.args[0], false) + " ? " + b + " : " + c + ")";
     return fn(u_, choice(t.type), true) + "(" + a + ", " + b + ", " + c + ")";
   }
   default:

@@ -87,21 +87,20 @@ private:
     const std::string m = name(mi_.var);
     u_.line("const int64_t cols = N - " + text(n_flat) + ";");
     Affine flat = loops("M", c_.m);
-    const int64_t whole = mi_.extent / rows_ * rows_;
-    const int rest = int(mi_.extent - whole);
-    u_.open("for (int64_t " + m + " = 0; " + m + " < " + number(whole) + " && " + text(flat) + " < M; " + m +
-            " += " + number(rows_) + ")");
-    u_.line("const int64_t rows = M - " + text(flat) + ";");
-    block(rows_, vectors, ragged);
-    u_.close();
-    if (rest) {
-      u_.line("const int64_t " + m + " = " + number(whole) + ";");
-      u_.open("if (" + text(flat) + " < M)");
-      u_.line("const int64_t rows = M - " + text(flat) + ";");
-      block(rest, vectors, ragged);
-      u_.close();
-    }
+    // Blocks of nearly one height: of 32 rows in blocks of at most 6, two of 6 and four of 5.
+    const int64_t blocks = ceil_div(mi_.extent, rows_), low = mi_.extent / blocks, high = mi_.extent % blocks;
+    span(m, flat, 0, high * (low + 1), int(low) + 1, vectors, ragged);
+    span(m, flat, high * (low + 1), mi_.extent, int(low), vectors, ragged);
     for (size_t i = 0; i + 1 < c_.m.size(); ++i) u_.close();
+  }
+
+  void span(const std::string& m, const Affine& flat, int64_t from, int64_t to, int high, int vectors, bool ragged) {
+    if (from == to) return;
+    u_.open("for (int64_t " + m + " = " + number(from) + "; " + m + " < " + number(to) + " && " + text(flat) + " < M; " +
+            m + " += " + number(high) + ")");
+    u_.line("const int64_t rows = M - " + text(flat) + ";");
+    block(high, vectors, ragged);
+    u_.close();
   }
 
   void block(int rows, int vectors, bool ragged) {

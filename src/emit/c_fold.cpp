@@ -321,7 +321,7 @@ private:
         u_.open("");
         u_.line("const int64_t " + v + " = " + i + " + " + number(w * step) + ";");
         for (auto& p : u_.prefetches)
-          if (p.host == &f_)
+          if (p.host == &f_ && w * step % 16 == 0) // once a line
             u_.line("__builtin_prefetch(m" + std::to_string(p.memory) + " + " + text(p.at) + ", 0, 2);");
         term(w);
         u_.close();

@@ -57,6 +57,8 @@ TANG float tang_fma1(float a, float b, float c) { return __builtin_fmaf(a, b, c)
 #define tang_shift1(x) ((x) + 0x1.8p23f)
 #define tang_shifted1(t) ((t) - 0x1.8p23f)
 #define tang_count1(t) ((int32_t)(tang_u1(t) - 0x4b400000u))
+#define tang_eighths 0x3f800000, 0x3f8b95c2, 0x3f9837f0, 0x3fa5fed7, 0x3fb504f3, 0x3fc5672a, 0x3fd744fd, 0x3feac0c7 // 2^(j/8)
+TANG float tang_eighth1(float t) { static const uint32_t table[] = {tang_eighths}; return tang_f1(table[tang_u1(t) & 7]); }
 #define tang_real1(i) ((float)(i))
 #define tang_whole1(x) ((int32_t)(x))
 #define tang_splat1(x) (x)
@@ -71,7 +73,7 @@ TANG float tang_lower1(float a, float b) { return a < b ? a : b; }
 // f64 values.
 TANG uint64_t tang_du(double x) { uint64_t u; memcpy(&u, &x, 8); return u; }
 #define tang_dsel1(m, a, b) ((m) ? (a) : (b))
-#define tang_scale1(p, t, n) tang_scale_by_parts1(p, tang_count1(t))
+#define tang_scale1(p, i, n) tang_scale_by_parts1(p, i)
 )";
 // A register block of one lane.
 const char* const single = R"(
@@ -196,6 +198,19 @@ TANG N tang_dlessW(D a, D b) { return (N)(a < b); }
 TANG N tang_dequalW(D a, D b) { return (N)(a == b); }
 TANG N tang_dilessW(L a, L b) { return (N)(a < b); }
 TANG N tang_diequalW(L a, L b) { return (N)(a == b); }
+#if @W == 8 && defined __AVX__
+TANG F tang_selW(M m, F a, F b) { return __builtin_ia32_blendvps256(b, a, (F)m); }
+TANG I tang_seliW(M m, I a, I b) { return (I)__builtin_ia32_blendvps256((F)b, (F)a, (F)m); }
+TANG D tang_dselW(N m, D a, D b) { return __builtin_ia32_blendvpd256(b, a, (D)m); }
+TANG L tang_dseliW(N m, L a, L b) { return (L)__builtin_ia32_blendvpd256((D)b, (D)a, (D)m); }
+TANG F tang_sqrtW(F x) { return __builtin_ia32_sqrtps256(x); }
+TANG D tang_dsqrtW(D x) { return __builtin_ia32_sqrtpd256(x); }
+TANG F tang_upperW(F a, F b) { return __builtin_ia32_maxps256(a, b); }
+TANG F tang_lowerW(F a, F b) { return __builtin_ia32_minps256(a, b); }
+// vmaxps is b > a ? b : a, so a where b is NaN: its own value replaces that.
+TANG F tang_maxW(F a, F b) { return tang_selW(b != b, b, __builtin_ia32_maxps256(b, a)); }
+TANG F tang_minW(F a, F b) { return tang_selW(b != b, b, __builtin_ia32_minps256(b, a)); }
+#else
 TANG F tang_selW(M m, F a, F b) { return (F)((m & (I)a) | (~m & (I)b)); }
 TANG I tang_seliW(M m, I a, I b) { return (m & a) | (~m & b); }
 TANG D tang_dselW(N m, D a, D b) { return (D)((m & (L)a) | (~m & (L)b)); }
@@ -206,6 +221,7 @@ TANG F tang_upperW(F a, F b) { return tang_selW(a > b, a, b); }
 TANG F tang_lowerW(F a, F b) { return tang_selW(a < b, a, b); }
 TANG F tang_maxW(F a, F b) { return tang_selW(b != b, b, tang_selW(a < b, b, a)); }
 TANG F tang_minW(F a, F b) { return tang_selW(b != b, b, tang_selW(b < a, b, a)); }
+#endif
 TANG F tang_load_maskedW(const float* p, M m) { F r; for (int l = 0; l < W; ++l) r[l] = m[l] ? p[l] : 0; return r; }
 TANG D tang_dload_maskedW(const double* p, N m) { D r; for (int l = 0; l < H; ++l) r[l] = m[l] ? p[l] : 0; return r; }
 TANG void tang_store_maskedW(float* p, M m, F v) { for (int l = 0; l < W; ++l) if (m[l]) p[l] = v[l]; }
@@ -264,20 +280,80 @@ TANG void tang_store_f16(uint16_t* p, F x) {
 }
 @SHUFFLES
 #if @W == 16 && defined __AVX512F__
-#define tang_scaleW(p, t, n) __builtin_ia32_scalefps512_mask(p, n, p, -1, 4)
+#define tang_scaleW(p, i, n) __builtin_ia32_scalefps512_mask(p, n, p, -1, 4)
+#elif @W == 8 && defined __AVX__
+// p 2^i, rounded once: 2^(i -+ 32) is a normal number, the factor 2^+-32 that is left rounds. NaN stays in p.
+TANG F tang_scaleW(F p, I i, F n) {
+  const I biased = (I)__builtin_ia32_blendvps256((F)tang_intsW(127 - 32), (F)tang_intsW(127 + 32), n);
+  return p * (F)((U)(i + biased) << 23) * __builtin_ia32_blendvps256(tang_splatW(0x1p32f), tang_splatW(0x1p-32f), n);
+}
 #else
-#define tang_scaleW(p, t, n) tang_scale_by_partsW(p, tang_countW(t))
+#define tang_scaleW(p, i, n) tang_scale_by_partsW(p, i)
 #endif
-// Writes a whole aligned line past the caches.
+// 2^(j/8) for the j in the last bits of t.
+TANG F tang_eighthW(F t) {
 #if @W == 16 && defined __AVX512F__ && defined __clang__
-TANG void tang_stream(float* p, F v) { if ((uintptr_t)p & 63) *(Fm*)p = v; else __builtin_nontemporal_store(v, (F*)p); }
-#define tang_stream_fence() __builtin_ia32_sfence()
+  return __builtin_ia32_permvarsf512((F)(U){tang_eighths, tang_eighths}, (I)t);
 #elif @W == 16 && defined __AVX512F__
-TANG void tang_stream(float* p, F v) { if ((uintptr_t)p & 63) *(Fm*)p = v; else __builtin_ia32_movntps512(p, v); }
+  return __builtin_ia32_permvarsf512_mask((F)(U){tang_eighths, tang_eighths}, (I)t, (F){}, -1);
+#elif @W == 8 && defined __AVX2__
+  return (F)__builtin_ia32_permvarsi256((I)(U){tang_eighths}, (I)t);
+#else
+  F r;
+  for (int l = 0; l < W; ++l) r[l] = tang_eighth1(t[l]);
+  return r;
+#endif
+}
+// Writes past the caches, where whole vectors are aligned.
+#if @W == 16 && defined __AVX512F__
+#define tang_past(p, v) __builtin_ia32_movntps512(p, v)
+#elif @W == 8 && defined __AVX__
+#define tang_past(p, v) __builtin_ia32_movntps256(p, v)
+#elif @W == 4 && defined __SSE__
+#define tang_past(p, v) __builtin_ia32_movntps(p, v)
+#endif
+#if defined tang_past && defined __clang__
+#undef tang_past
+#define tang_past(p, v) __builtin_nontemporal_store(v, (F*)(p))
+#endif
+#if defined tang_past
+TANG void tang_stream(float* p, F v) { if ((uintptr_t)p & (sizeof v - 1)) *(Fm*)p = v; else tang_past(p, v); }
 #define tang_stream_fence() __builtin_ia32_sfence()
 #else
 TANG void tang_stream(float* p, F v) { *(Fm*)p = v; }
 #define tang_stream_fence() (void)0
+#endif
+)";
+
+// exp2 as 2^i 2^(j/8) 2^r: a table of eight, |r| <= 1/16, (2^r - 1) / r minimax of degree 2 within 4.9e-8 of the result.
+const char* const table_exp2 = R"(
+TANG F tang_exp2_near$(F r, F s) { // s 2^r
+  F p = tang_fma$(tang_splat$(0x1.c83fdcp-5f), r, tang_splat$(0x1.ec0ddap-3f));
+  p = tang_fma$(p, r, tang_splat$(0x1.62e418p-1f));
+  return tang_fma$(r * s, p, s);
+}
+TANG F tang_exp2$(F x) {
+  const F c = tang_lower$(tang_splat$(128.0f), tang_upper$(tang_splat$(-150.0f), x));  // NaN stays
+  const F t = c + 0x1.8p20f;
+  const F n = t - 0x1.8p20f;
+  return tang_scale$(tang_exp2_near$(c - n, tang_eighth$(t)), tang_int$(tang_u$(t) - 0x49c00000u) >> 3u, n * 0.125f);
+}
+)";
+// The same bits without a clamp and a second factor, where all lanes are far from overflow and from subnormal results: the
+// exponent is added to the table's entry; the entry less j << 20 leaves it when the bits of 8 i + j at 20 are added.
+const char* const quick_exp2 = R"(
+#if @W == 8 && defined __AVX2__
+__attribute__((noinline, unused)) static F tang_exp2_farW(F x) { return tang_exp2_anyW(x); }
+TANG F tang_exp2W(F x) {
+  const U less = {0, 1 << 20, 2 << 20, 3 << 20, 4 << 20, 5 << 20, 6 << 20, 7 << 20};
+  const F t = x + 0x1.8p20f;
+  const F s = (F)((U)__builtin_ia32_permvarsi256((I)((U){tang_eighths} - less), (I)t) + ((U)t << 20));
+  const F y = tang_exp2_nearW(x - (t - 0x1.8p20f), s);
+  const I near = (F)((U)x & 0x7fffffffu) < 100.0f; // s and r s are normal numbers
+  return __builtin_expect(__builtin_ia32_movmskps256((F)near) == 0xff, 1) ? y : tang_exp2_farW(x);
+}
+#else
+#define tang_exp2W tang_exp2_anyW
 #endif
 )";
 
@@ -352,13 +428,16 @@ std::string c_prelude(const COptions& o) {
   const Spelling one = spelling("float", "int32_t", "uint32_t", "int", "1"), lanes = spelling("F", "I", "U", "M", "W");
   Spelling far = one;
   far.words["TANG"] = "static __attribute__((noinline, unused))";
-  auto all = [](const Spelling& x) { return spelled(simple_text, x) + spelled(fused_pi_text, x) + spelled(elementary_text, x); };
+  auto all = [](const Spelling& x) {
+    return spelled(simple_text, x) + spelled(fused_pi_text, x) + spelled(scale_text, x) + spelled(table_exp2, x) + spelled(elementary_text, x);
+  };
   const std::string basis = head + spelled(integer_text, one) + spelled(wide_text, one) + spelled(narrow_text, one);
   if (o.lanes == 1) return no_headers + basis + single + all(one) + spelled(far_sine_text, far);
   std::string v =
       replaced(replaced(vectors, "@W", std::to_string(o.lanes)), "@H", std::to_string(o.lanes / 2));
   v = replaced(v, "@SHUFFLES", shuffles(o.lanes));
-  return headers + basis + v + all(one) + all(lanes) + spelled(far_sine_text, far) + sines;
+  return headers + basis + v + all(one) + replaced(all(lanes), "tang_exp2W", "tang_exp2_anyW") +
+         replaced(quick_exp2, "@W", std::to_string(o.lanes)) + spelled(far_sine_text, far) + sines;
 }
 
 } // namespace tang::emit

@@ -85,7 +85,8 @@ public:
   std::string prelude() const override {
     const Spelling s = glsl_spelling();
     return glsl_head + std::string(scalar_macros) + spelled(order_text, s) + spelled(integer_text, s) + glsl_functions +
-           spelled(simple_text, s) + spelled(split_pi_text, s) + spelled(elementary_text, s) + spelled(far_sine_text, s) + spelled(narrow_text, s);
+           spelled(simple_text, s) + spelled(split_pi_text, s) + spelled(scale_text, s) + spelled(exp2_text, s) +
+           spelled(elementary_text, s) + spelled(far_sine_text, s) + spelled(narrow_text, s);
   }
 
   std::string above(const kernel::Kernel& k) const override {

@@ -64,12 +64,15 @@ TANG F tang_less_pi$(F x, F k) { // x - k pi, pi in parts of 10 bits: k has 14, 
 
 // tang_shift(x) is x rounded to an integer, as a number s that tang_shifted(s) turns into that integer as a real and
 // tang_count(s) into one as an integer.
-const char* const elementary_text = R"(
+const char* const scale_text = R"(
 // p 2^n, rounded once; |n| <= 150.
 TANG F tang_scale_by_parts$(F p, I n) {
   const I h = n >> 1u;
   return p * tang_f$(tang_unsigned$(h + 127) << 23u) * tang_f$(tang_unsigned$(n - h + 127) << 23u);
 }
+)";
+
+const char* const exp2_text = R"(
 TANG F tang_exp2$(F x) {
   const F c = tang_lower$(tang_splat$(128.0f), tang_upper$(tang_splat$(-150.0f), x));  // NaN stays
   const F t = tang_shift$(c);
@@ -84,6 +87,9 @@ TANG F tang_exp2$(F x) {
   p = tang_fma$(p, r, tang_splat$(1.0f));
   return tang_scale$(p, t, n);
 }
+)";
+
+const char* const elementary_text = R"(
 TANG F tang_log2$(F x) {
   const M tiny = tang_less$(x, tang_splat$(0x1p-126f));
   const U u = tang_u$(tang_sel$(tiny, x * 0x1p23f, x)) - 0x3f3504f3u;

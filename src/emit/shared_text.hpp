@@ -27,7 +27,9 @@ extern const char* const simple_text;
 // elementary_text needs one of the two above it: where a multiply-add rounds once, and where it may round twice.
 extern const char* const fused_pi_text;
 extern const char* const split_pi_text;
-extern const char* const elementary_text;
+extern const char* const scale_text; // p 2^n
+extern const char* const exp2_text;  // a polynomial: C has a table instead
+extern const char* const elementary_text; // after an exp2
 // The sine of any x, reduced in 32-bit integers beyond NEAR_SINE: 2^15, or 1.5 where the compiler may reassociate what
 // elementary_text relies on.
 extern const char* const far_sine_text;

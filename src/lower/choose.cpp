@@ -10,6 +10,7 @@
 #include "tang/kernel/rows.hpp"
 #include "tang/lower/body.hpp"
 #include "tang/lower/joint.hpp"
+#include "tang/lower/price.hpp"
 #include "tang/lower/segments.hpp"
 #include "tang/lower/skew.hpp"
 
@@ -56,6 +57,35 @@ struct Chooser {
     }
     return on_core && computed;
   }
+  int64_t register_rows() const { return t.vector_registers >= 32 ? 12 : 6; }
+  bool is_looped(const Comp& n, const std::vector<int>& core) const {
+    bool looped = false;
+    for (size_t a = 0; a < n.points.size(); ++a) looped |= core[a] >= 0 && group.role[size_t(core[a])] == Role::looped;
+    return looped;
+  }
+  // Factors by side, columns along `last`; one axis a side is blocked, the others are loops around it, inside the workgroup.
+  // Nothing, or why not.
+  std::optional<std::string> take_sides(const Comp& n, Contraction& c, const std::vector<Factor>& factors, const std::set<int>& points,
+                                        const std::set<int>& folds, int last, bool weighted) const {
+    auto sides = split_factors(factors, points, folds, last);
+    if (!sides) return sides.why();
+    c.sides = *sides;
+    if (!weighted && t.workgroup_limit == 1) lighten(c.sides, factors, points, folds, [&](int a) { return double(n.extent(a).value()); });
+    // The weight of a base is a tile of its own over (rows, terms): it stands alone on the rows' side.
+    if (weighted && (c.sides.a != std::vector<int>{-1} || c.sides.k.size() != 1)) return "the base's weight does not stand alone";
+    auto keep_one = [&](std::vector<int>& side, int keep, std::vector<int>& outer) {
+      outer.clear();
+      for (int a : side)
+        if (a != keep) outer.push_back(a);
+      side = {keep};
+    };
+    int widest = c.sides.m[0];
+    for (int a : c.sides.m)
+      if (n.extent(a).value() > n.extent(widest).value()) widest = a;
+    keep_one(c.sides.m, widest, c.outer_m);
+    keep_one(c.sides.n, last, c.outer_n);
+    return {};
+  }
   // Classifies a sum of `lift` over the node's folds; `base_axes`: axes of the act factor, empty without a base.
   Result<Contraction> classify(const Comp& n, size_t component, const std::vector<int>& core, const std::set<int>& base_axes) {
     Contraction c;
@@ -89,25 +119,20 @@ struct Chooser {
     if (last < 0) last = widest_point;
     if (!out.walked.empty()) last = columns_of_joint(n, points, core, out.walked, last);
     if (last < 0) return Refusal{"no axis of its own on either side"};
-    auto sides = split_factors(factors, points, folds, last);
-    if (!sides) return Refusal{sides.why()};
-    c.sides = *sides;
-    // The weight of a base is a tile of its own over (rows, terms): it stands alone on the rows' side.
-    if (!base_axes.empty() && (c.sides.a != std::vector<int>{-1} || c.sides.k.size() != 1)) return Refusal{"the base's weight does not stand alone"};
     c.batch.assign(batch.begin(), batch.end());
-    // One axis a side is blocked; the others are loops around it, inside the workgroup.
-    auto keep_one = [&](std::vector<int>& side, int keep, std::vector<int>& outer) {
-      for (int a : side)
-        if (a != keep) outer.push_back(a);
-      side = {keep};
-    };
-    int widest = c.sides.m[0];
-    for (int a : c.sides.m)
-      if (n.extent(a).value() > n.extent(widest).value()) widest = a;
-    int64_t rows = 1;
-    for (int a : c.sides.m) rows *= n.extent(a).value();
-    keep_one(c.sides.m, widest, c.outer_m);
-    keep_one(c.sides.n, last, c.outer_n);
+    if (auto why = take_sides(n, c, factors, points, folds, last, !base_axes.empty())) return Refusal{*why};
+    // The lanes may also run along the other side, where nothing else decides it.
+    const bool free = base_axes.empty() && out.walked.empty() && !folded_later && t.workgroup_limit == 1 && !is_looped(n, core);
+    std::vector<int> across = c.sides.m;
+    across.insert(across.end(), c.outer_m.begin(), c.outer_m.end());
+    const Contraction first = c;
+    auto cost = [&](const Contraction& x) { return price(g, n, component, x, register_rows(), 2 * t.lanes, t.lanes); };
+    for (int a : free ? across : std::vector<int>())
+      if (Contraction other = first; !take_sides(n, other, factors, points, folds, a, false))
+        if (cost(other) < std::min(cost(c), 0.85 * cost(first))) c = other, last = a;
+    const int widest = c.sides.m[0];
+    int64_t rows = n.extent(widest).value();
+    for (int a : c.outer_m) rows *= n.extent(a).value();
     for (int a : c.batch)
       if (core[size_t(a)] < 0) return Refusal{"a batch axis is private"};
     if (n.extent(widest).value() < narrow || rows < narrow) return Refusal{"too few rows for a register block"};
@@ -181,7 +206,7 @@ struct Chooser {
 
   // Blocks of a group with contractions: rows x columns x depth that fit the fast memory, enough blocks for the workers.
   void contraction_tiles() {
-    out.rows = t.vector_registers >= 32 ? 12 : 6;
+    out.rows = int(register_rows());
     out.vectors = 2;
     const int64_t nr = out.columns();
     const std::vector<char> tied = tied_axes();
@@ -231,10 +256,13 @@ struct Chooser {
       while (total() < 2 * t.workers && out.tile[a] > nr) out.tile[a] = round_to((out.tile[a] + 1) / 2, nr);
       if (const int64_t n = blocks(a, out.tile[a])) out.tile[a] = round_to((group.extent[a] + n - 1) / n, nr);
     }
+    const bool based = std::any_of(out.members.begin(), out.members.end(), [](auto& m) { return !m.absorb.base.empty(); });
     for (size_t a = 0; a < group.extent.size(); ++a) {
       if (group.role[a] != Role::grid || !is_m[a]) continue;
       while (total() < 2 * t.workers && out.tile[a] > 2 * unit(a)) out.tile[a] = round_to((out.tile[a] + 1) / 2, unit(a));
       out.tile[a] = even_rows(a, tied[a] ? std::min(most_rows, most_of_tied(a)) : most_rows, total() / std::max<int64_t>(1, blocks(a, out.tile[a])));
+      // One block: no row beyond the last. A base's weights lie in whole register blocks.
+      if (!is_n[a] && !based && t.workgroup_limit == 1) out.tile[a] = std::min(out.tile[a], std::max<int64_t>(1, group.extent[a]));
     }
   }
   // Rows a block so that the worker with the most blocks computes the fewest rows, padding counted; of equals the larger
@@ -263,37 +291,6 @@ struct Chooser {
   }
   static int64_t round_to(int64_t v, int64_t to) { return (v + to - 1) / to * to; }
 
-  // Which axis of the node its reads and results are contiguous along: the elements that move with stride 1, less
-  // those that move with a larger stride.
-  int vector_axis(const Comp& n, bool with_outputs) const {
-    std::vector<int64_t> score(size_t(n.axis_count()), 0);
-    for (auto& a : n.args) {
-      if (a.view.empty()) continue;
-      const auto shape = g.shape(a.from);
-      int64_t volume = 1, stride = 1;
-      for (auto& e : shape) volume *= e.value();
-      std::vector<int64_t> strides(shape.size(), 1);
-      for (size_t d = shape.size(); d-- > 0;) {
-        strides[d] = stride;
-        stride *= std::max<int64_t>(1, shape[d].value());
-      }
-      std::vector<int64_t> by_axis(size_t(n.axis_count()), 0);
-      for (size_t d = 0; d < a.view.size(); ++d)
-        for (auto& [x, k] : a.view[d].axes) by_axis[size_t(x)] += k * strides[d];
-      for (size_t x = 0; x < by_axis.size(); ++x) score[x] += by_axis[x] == 1 ? volume : by_axis[x] ? -volume : 0;
-    }
-    if (with_outputs)
-      for (auto& o : n.outs)
-        if (o.view.empty() && !o.axes.empty()) {
-          int64_t volume = 1;
-          for (int a : o.axes) volume *= n.points[size_t(a)].value();
-          score[size_t(o.axes.back())] += volume;
-        }
-    int best = -1;
-    for (int a = n.axis_count(); a-- > 0;)
-      if (n.extent(a).value() > 1 && (best < 0 || score[size_t(a)] > score[size_t(best)])) best = a;
-    return best;
-  }
   // Rows for teams of lanes: as many as the workgroup has at once, or a whole number of times as many.
   void rows_of_teams(const plan::Member& m, int64_t points, int64_t work) {
     int joining = 0; // a sum joins as it folds; others as their monoid says
@@ -334,8 +331,8 @@ struct Chooser {
         out.tile[size_t(c)] = !by_chunks ? group.extent[size_t(c)] : innermost ? std::min<int64_t>(group.extent[size_t(c)], 2048) : 1;
       }
     }
-    const int v = out.members[0].vector = vector_axis(n, true);
-    for (size_t x = 0; x < group.epilogues.size(); ++x) out.epilogues[x].vector = vector_axis(comp(group.epilogues[x].node), true);
+    const int v = out.members[0].vector = vector_axis(g, n);
+    for (size_t x = 0; x < group.epilogues.size(); ++x) out.epilogues[x].vector = vector_axis(g, comp(group.epilogues[x].node));
     int64_t points = 1;
     for (auto& e : n.points) points *= std::max<int64_t>(1, e.value());
     if (n.monoid && n.monoid->commutative && kernel::has_teams(t) && !(v >= 0 && size_t(v) < n.points.size())) return rows_of_teams(m, points, work);

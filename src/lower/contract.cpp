@@ -4,6 +4,7 @@
 #include "tang/expr/absence.hpp"
 #include "tang/expr/simplify.hpp"
 #include "tang/lower/emitters.hpp"
+#include "tang/lower/price.hpp"
 
 namespace tang::lower {
 
@@ -19,6 +20,7 @@ namespace {
 // A row-major operand whose rows are this far apart stays in the caches' sets; beyond, it is laid out in panels first.
 constexpr int64_t near_stride = 320;
 constexpr int64_t small_operand = 32 << 10;  // elements
+constexpr int64_t far_rows = 1024;  // elements between rows from which on they fall in few sets of the first level
 
 std::set<int> axes_of_factors(const ir::Graph& g, const ir::Comp& n, const Contraction& c, const std::vector<int>& ids) {
   std::set<int> out;
@@ -171,6 +173,18 @@ std::optional<Ref> Emitters::read_in_place(const Site& s, const Place& at) {
     if (n.extent(k).value() % f_.extent(n, s.core, k)) return {};
   return r;
 }
+// The rows' operand read where it is. Rows a multiple of a page apart fall in one set of the first level, which holds eight.
+bool Emitters::rows_in_place(const Site& s) {
+  const ir::Comp& n = comp(s.node);
+  double panels = double((f_.extent(n, s.core, s.c.sides.n[0]) + f_.choice.columns() - 1) / f_.choice.columns());
+  for (int a : s.c.outer_n) panels *= double(f_.extent(n, s.core, a));
+  double size = double(n.extent(s.c.sides.m[0]).value());
+  for (int a : s.c.outer_m) size *= double(n.extent(a).value());
+  for (int a : s.c.sides.k) size *= double(n.extent(a).value());
+  const auto apart = stride_of(f_.g, n, s.c, s.c.sides.a, s.c.sides.m[0]), terms = stride_of(f_.g, n, s.c, s.c.sides.a, s.c.sides.k.back());
+  return f_.target.workgroup_limit == 1 && apart && (*apart % 1024 || f_.choice.rows < 8) && reads_rows_in_place(panels, size, *terms) &&
+         lies(s, s.c.sides.a, s.c.sides.m[0], INT64_MAX);
+}
 // The columns' operand laid out in panels once, by a kernel of its own, when several blocks of rows read it.
 std::optional<Ref> Emitters::copied(const Site& s, const Place& at) {
   const ir::Comp& n = comp(s.node);
@@ -274,7 +288,8 @@ void Emitters::contract(const Site& s, Port dst, const std::optional<Weight>& we
   Contract c;
   // In a joint group operands are read where they lie, with no padding; elsewhere in panels.
   const bool joint = !f_.choice.walked.empty();
-  const bool rows_lie = joint && !weight && lies(s, s.c.sides.a, row), columns_lie = joint && lies(s, s.c.sides.b, column);
+  const bool columns_lie = joint && lies(s, s.c.sides.b, column, far_rows);
+  const bool rows_lie = !weight && (joint ? lies(s, s.c.sides.a, row, far_rows) : rows_in_place(s));
   const bool whole_rows = rows_lie || (joint && weight), whole_columns = columns_lie;
   auto block = [&](int axis, int64_t width, bool whole, const std::vector<int>& outer, std::vector<TileAxis>& axes, const std::string& stem) {
     auto add = [&](int of, int64_t extent, int64_t stride) {
@@ -295,6 +310,9 @@ void Emitters::contract(const Site& s, Port dst, const std::optional<Weight>& we
     const auto wide = std::stable_partition(terms.begin(), terms.end(), [&](int k) { return f_.extent(n, s.core, k) != 1; });
     terms.erase(std::max(wide, terms.begin() + 1), terms.end());
   }
+  // The longest axis of terms is the innermost loop, where the innermost one is short.
+  const auto longest = std::max_element(terms.begin(), terms.end(), [&](int x, int y) { return f_.extent(n, s.core, x) < f_.extent(n, s.core, y); });
+  if (f_.target.workgroup_limit == 1 && !joint && f_.extent(n, s.core, terms.back()) < 8) std::rotate(longest, longest + 1, terms.end());
   for (int k : terms) {
     const Var v = f_.k.fresh("k");
     const int64_t e = f_.extent(n, s.core, k);
@@ -323,6 +341,8 @@ void Emitters::contract(const Site& s, Port dst, const std::optional<Weight>& we
     c.b = staged(s, s.c.sides.b, column, nr, at);
   } else if (auto b = read_in_place(s, at)) {
     c.b = *b;
+  } else if (auto kept = slab(s, at)) {
+    c.b = *kept;
   } else if (auto copy = copied(s, at)) {
     c.b = *copy;
   } else {

@@ -52,12 +52,19 @@ class Emitters {
   Place place(const plan::Member& m, const std::map<int, kernel::Var>& along) const;
   Ref result(Port p, const ir::Comp& n, const Place& at);  // its tile, or where it is added to
   // One plain read, rows not too far apart, contiguous along the columns: a contraction may read it where it lies.
-  bool lies(const Site& s, const std::vector<int>& factors, int side_axis);
+  bool lies(const Site& s, const std::vector<int>& factors, int side_axis, int64_t far);
   Ref read_at(const Site& s, const std::vector<int>& factors, const Place& at);
   void contract(const Site& s, Port dst, const std::optional<Weight>& weight, bool accumulate);
   Affine base(const std::vector<int>& core, int axis) const;
   Ref staged(const Site& s, const std::vector<int>& factors, int side_axis, int64_t width, const Place& at);
   std::optional<Ref> read_in_place(const Site& s, const Place& at);
+  bool rows_in_place(const Site& s);
+  struct Box { // of an array: from low on, so many elements of each dimension
+    std::vector<Affine> low;
+    std::vector<int64_t> extent;
+  };
+  std::optional<Box> box(const Site& s, const ir::Arg& a) const; // slab.cpp
+  std::optional<Ref> slab(const Site& s, const Place& at);
   std::optional<Ref> copied(const Site& s, const Place& at);
   ir::Conj assumed_of(const Site& s, int side_axis) const;
   kernel::Bounds masks(const Site& s, Body& b, int side_axis) const;

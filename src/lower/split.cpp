@@ -81,4 +81,23 @@ Result<Sides> split_factors(const std::vector<Factor>& factors, const std::set<i
   return out;
 }
 
+void lighten(Sides& s, const std::vector<Factor>& factors, const std::set<int>& points, const std::set<int>& folds,
+             const std::function<double(int)>& size) {
+  double rows = 1, columns = 1;
+  for (int a : s.m) rows *= size(a);
+  for (int a : s.n) columns *= size(a);
+  std::vector<int>&from = rows > columns ? s.a : s.b, &to = rows > columns ? s.b : s.a;
+  std::vector<int> kept, moved;
+  std::set<int> held;
+  for (auto& f : factors) {
+    if (std::find(from.begin(), from.end(), f.id) == from.end()) continue;
+    const bool own = !common(f.axes, points).empty();
+    (own ? kept : moved).push_back(f.id);
+    if (own) held.insert(f.axes.begin(), f.axes.end());
+  }
+  if (!std::includes(held.begin(), held.end(), folds.begin(), folds.end())) return;
+  from = kept;
+  to.insert(to.end(), moved.begin(), moved.end());
+}
+
 }  // namespace tang::lower

@@ -1,5 +1,6 @@
 // Is a sum of this lift a contraction? The factors, as written, in two groups.
 #pragma once
+#include <functional>
 #include <set>
 
 #include "tang/ir/graph.hpp"
@@ -24,5 +25,10 @@ std::set<int> batch_axes(const std::vector<Factor>& factors, const std::set<int>
 // both read every fold axis and have points of their own.
 Result<Sides> split_factors(const std::vector<Factor>& factors, const std::set<int>& points, const std::set<int>& folds,
                             int last);
+
+// Factors without points of their own go to the side with fewer elements, where both sides read every fold axis without them:
+// they are multiplied in less often, and the other operand may be read where it lies. `size`: of an axis.
+void lighten(Sides& sides, const std::vector<Factor>& factors, const std::set<int>& points, const std::set<int>& folds,
+             const std::function<double(int)>& size);
 
 }  // namespace tang::lower

@@ -18,7 +18,6 @@ using kernel::variable;
 using kernel::Var;
 
 namespace {
-constexpr int64_t far_rows = 1024;  // elements between rows from which on they fall in few sets of the first level
 
 bool reads_tile(Frame& f, const ir::Comp& n, Id e) {
   for (Id t : expr::subterms(f.g.pool, e, Op::arg))
@@ -35,7 +34,7 @@ Ref Emitters::read_at(const Site& s, const std::vector<int>& factors, const Plac
   Body b = f_.body(comp(s.node), at, s.core);
   return b.out.refs[size_t(b.ref(int(f_.g.pool[s.c.factors[size_t(factors[0])]].whole)))];
 }
-bool Emitters::lies(const Site& s, const std::vector<int>& factors, int side_axis) {
+bool Emitters::lies(const Site& s, const std::vector<int>& factors, int side_axis, int64_t far) {
   const ir::Comp& n = comp(s.node);
   if (factors.size() != 1 || factors[0] < 0) return false;
   const expr::Term& t = f_.g.pool[s.c.factors[size_t(factors[0])]];
@@ -68,7 +67,7 @@ bool Emitters::lies(const Site& s, const std::vector<int>& factors, int side_axi
   if (is_column && stride(side_axis) != 1) return false;
   int64_t row = is_column ? 0 : stride(side_axis);
   for (int k : s.c.sides.k) row = std::max(row, stride(k));
-  return row < far_rows;
+  return row < far;
 }
 
 // The node at a point of the block, given by variables along core axes.

@@ -6,7 +6,7 @@
 #include "tang/kernel/legalize.hpp"
 #include "tang/kernel/merge.hpp"
 #include "tang/rewrite/directed.hpp"
-#include "tang/run/program.hpp"
+#include "tang/run/budget.hpp"
 
 namespace tang::run {
 
@@ -174,6 +174,11 @@ Derivation derive(const ir::Graph& g, const Options& o) {
     auto [it, fresh] = known.try_emplace(text, "k" + device::digest(text).substr(0, 16));
     l.kernel.name = it->second;
     d.names.push_back(it->second);
+  }
+  if (o.budget) {
+    std::map<std::string, double> predicted;
+    if (!o.budget->samples.empty()) predicted = predicted_errors(d, g, o.budget->samples, o.target.workers);
+    if (auto e = over_budget(d, g, o, predicted)) throw *e;
   }
   d.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return d;

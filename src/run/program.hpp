@@ -5,16 +5,30 @@
 #include <memory>
 
 #include "tang/device/cpu.hpp"
+#include "tang/eval/oracle.hpp"
 #include "tang/lower/lower.hpp"
 #include "tang/rewrite/driver.hpp"
 
 namespace tang::run {
+
+// Largest error of each output: of its largest value, or of the size of its terms where no values are known.
+struct ErrorBudget {
+  double all = 1e-4;
+  std::map<std::string, double> of = {}; // outputs with a budget of their own
+  eval::Inputs samples = {};             // by name; none: only what is proved for all inputs counts
+
+  double at(const std::string& output) const {
+    auto it = of.find(output);
+    return it == of.end() ? all : it->second;
+  }
+};
 
 struct Options {
   schedule::Schedule schedule;
   target::Target target;            // default: this machine, one thread
   bool optimize = true;             // false: the graph as written
   bool guards = false;              // guard bands around every buffer, for verification
+  std::optional<ErrorBudget> budget; // derive throws an Error for what may be further off
   device::CompilerOptions compiler; // where to look for one, and the kernel cache's folder
   Options();
 };

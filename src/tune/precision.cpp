@@ -12,75 +12,11 @@ namespace tang::tune {
 using ir::NodeId;
 using ir::Op;
 
-eval::Inputs rounded_to_formats(const ir::Graph& written, eval::Inputs inputs) {
-  for (auto& n : written.nodes)
-    if (auto* in = n.input(); in && inputs.count(n.name))
-      for (double& v : inputs.at(n.name).r) v = ir::rounded(v, in->format);
-  return inputs;
-}
-
-eval::Options emulation(const plan::Plan& p, int threads) {
-  eval::Options out;
-  out.threads = threads;
-  for (NodeId id = 0; id < p.graph->nodes.size(); ++id) {
-    if (!(*p.graph)[id].comp()) continue;
-    eval::Numeric n;
-    n.store = n.accumulate = ir::Format::f32;
-    for (auto& b : p.buffers)
-      if (b.of.node == id && ir::row(b.format).type == ir::Type::real) n.store = b.format;
-    out.numerics[id] = n;
-  }
-  return out;
-}
-
-std::map<std::string, double> predicted_errors(const run::Derivation& d, const ir::Graph& written,
-                                               const eval::Inputs& given, int threads) {
-  const ir::Graph& g = *d.plan.graph;
-  const eval::Inputs inputs = rounded_to_formats(written, given);
-  const eval::Options emulated = emulation(d.plan, threads);
-  eval::Options exact;
-  exact.threads = threads;
-  const auto got = eval::run(g, inputs, emulated), want = eval::run(written, inputs, exact);
-  std::map<std::string, double> out;
-  for (auto& [name, w] : want) {
-    auto it = got.find(name);
-    if (it == got.end()) continue;
-    double worst = 0, scale = 0;
-    for (int64_t k = 0; k < w.size(); ++k) {
-      const expr::Value x = it->second.at(k), y = w.at(k);
-      if (y.state != expr::State::present) continue;
-      if (w.type != expr::Type::real) { // an index is right or wrong
-        if (x.i != y.i) worst = HUGE_VAL;
-        continue;
-      }
-      if (std::isfinite(y.r)) scale = std::max(scale, std::fabs(y.r));
-      if (x.r == y.r || (std::isnan(x.r) && std::isnan(y.r))) continue;
-      const double gap = std::fabs(x.r - y.r);
-      worst = std::max(worst, std::isfinite(gap) ? gap : HUGE_VAL);
-    }
-    out[name] = worst == 0 ? 0 : scale > 0 ? worst / scale : worst;
-  }
-  return out;
-}
-
 namespace {
-// The first output over its budget. Half a unit of an output's own format is not an error of the schedule.
-std::optional<std::string> over(const ErrorBudget& b, const std::map<std::string, double>& errors,
-                                const run::Derivation& d) {
-  for (auto& [name, e] : errors) {
-    double ulp = 0;
-    for (auto& o : d.plan.graph->outputs)
-      if (const auto& f = ir::row(lower::format_of(d.plan, o.port));
-          o.name == name && f.type == ir::Type::real)
-        ulp = std::ldexp(1.0, -f.mantissa - 1);
-    if (e <= b.at(name) + ulp) continue;
-    char s[160];
-    std::snprintf(s, sizeof s,
-                  "': the error predicted for it is %.2g of its largest value, the budget is %.2g", e,
-                  b.at(name));
-    return "output '" + name + s;
-  }
-  return std::nullopt;
+std::string refusal(const Error& e) {
+  std::string out = e.headline();
+  for (auto& f : e.facts()) out += "; " + f.text;
+  return out;
 }
 
 double largest(const std::map<std::string, double>& errors) {
@@ -90,10 +26,14 @@ double largest(const std::map<std::string, double>& errors) {
 }
 } // namespace
 
-Result<run::Derivation> within(const ErrorBudget& b, const ir::Graph& written, const run::Options& o,
+Result<run::Derivation> within(const ErrorBudget& b, const ir::Graph& written, const run::Options& given,
                                const eval::Inputs& inputs) {
+  run::Options o = given;
+  o.budget.reset();
   run::Derivation d = run::derive(written, o);
-  if (auto why = over(b, predicted_errors(d, written, inputs, o.target.workers), d)) return Refusal{*why};
+  o.budget = b;
+  if (auto e = run::over_budget(d, written, o, predicted_errors(d, written, inputs, o.target.workers)))
+    return Refusal{refusal(*e)};
   return d;
 }
 
@@ -199,7 +139,8 @@ Precision tune_precision(const Bench& given, const ErrorBudget& budget, double s
         const run::Derivation d = run::derive(b.written, o);
         const auto errors = predicted_errors(d, b.written, b.inputs, o.target.workers);
         m.predicted = largest(errors);
-        if (auto why = over(budget, errors, d)) m.result = *why;
+        o.budget = budget;
+        if (auto e = run::over_budget(d, b.written, o, errors)) m.result = refusal(*e);
       }
     } catch (const Error& e) { m.result = e.headline(); }
     if (m.result.empty()) {

@@ -1,31 +1,17 @@
 // How far a schedule's results are from the real ones, and storage in narrower formats within a budget.
 #pragma once
+#include "tang/run/budget.hpp"
 #include "tang/tune/trial.hpp"
 
 namespace tang::tune {
 
-// Largest error of an output relative to its largest value.
-struct ErrorBudget {
-  double all = 1e-4;
-  std::map<std::string, double> of = {}; // outputs with a budget of their own
+using run::emulation;
+using run::ErrorBudget;
+using run::predicted_errors;
+using run::rounded_to_formats;
 
-  double at(const std::string& output) const {
-    auto it = of.find(output);
-    return it == of.end() ? all : it->second;
-  }
-};
-
-// Inputs as a program holds them.
-eval::Inputs rounded_to_formats(const ir::Graph& written, eval::Inputs inputs);
-// How the emulator evaluates a plan's graph: every buffer rounded to its format, everything else to f32.
-eval::Options emulation(const plan::Plan& p, int threads = 1);
-
-// The emulator's word: the derived graph with every buffer rounded to its format, everything else to f32,
-// folds term by term in f32, against the graph as written in f64. Inputs are given as bound; they are rounded
-// to their formats.
-std::map<std::string, double> predicted_errors(const run::Derivation& d, const ir::Graph& written,
-                                               const eval::Inputs& inputs, int threads = 1);
-// A derivation, or a refusal that names the output, what is predicted for it and its budget.
+// A derivation, or a refusal that names the output, what is predicted for it from these inputs, its budget
+// and the proved bound.
 Result<run::Derivation> within(const ErrorBudget& b, const ir::Graph& written, const run::Options& o,
                                const eval::Inputs& inputs);
 

@@ -46,9 +46,9 @@ void check_names(const schedule::Schedule& s, const plan::Plan& p) {
         f.split.value_or(1) > 1; // a split fold has another key; refusals of the split are Errors by then
     std::string nearest;
     for (auto& [g, group] : groups) {
-      auto named = [&, graph = g](ir::NodeId id) {
+      auto named = [&, graph = g, wanted = name](ir::NodeId id) {
         if (nearest.empty()) nearest = schedule::key(*graph, id);
-        return schedule::key(*graph, id) == name || graph->label({id, 0}) == name;
+        return schedule::key(*graph, id) == wanted || graph->label({id, 0}) == wanted;
       };
       for (auto& m : group->members) {
         if (!named(m.node)) continue;

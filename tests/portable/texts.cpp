@@ -7,6 +7,7 @@
 
 #include "tang/base/hash.hpp"
 #include "tang/emit/c.hpp"
+#include "tang/grad/surface.hpp"
 #include "tang/ir/monoids.hpp"
 #include "tang/kernel/legalize.hpp"
 #include "tang/lower/lower.hpp"
@@ -180,6 +181,15 @@ void builders(const std::function<void(const std::string&, const Graph&)>& show)
     b.output(d.out, "out");
     b.output(d.state, "state");
     show("gated delta rule", b.graph());
+  }
+  {
+    AttentionOptions causal_only;
+    causal_only.mask = causal();
+    Builder b;
+    Tensor q = b.input("q", {1, 2, 33, 16}), k = b.input("k", {1, 2, 33, 16}), v = b.input("v", {1, 2, 33, 16});
+    const auto g = diff::vjp(attention(q, k, v, causal_only).out, b.input("dout", {1, 2, 33, 16}), {q, k, v});
+    for (size_t x = 0; x < g.size(); ++x) b.output(g[x], std::vector<std::string>{"dq", "dk", "dv"}[x]);
+    show("attention, its gradient", b.graph());
   }
   {
     DecoderSize s;

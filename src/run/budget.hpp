@@ -1,0 +1,26 @@
+// How far off a program's outputs may be, before it runs.
+#pragma once
+#include "tang/kernel/rounding.hpp"
+#include "tang/run/program.hpp"
+
+namespace tang::run {
+
+// Of each output the bound of proofs/round for the order of operations that the kernels have.
+std::map<std::string, kernel::Rounding> roundings(const Derivation& d, const Options& o);
+
+// Inputs as a program holds them.
+eval::Inputs rounded_to_formats(const ir::Graph& written, eval::Inputs inputs);
+// How the emulator evaluates a plan's graph: every buffer rounded to its format, everything else to f32.
+eval::Options emulation(const plan::Plan& p, int threads = 1);
+
+// Inputs are rounded to their formats, buffers to theirs, everything else to f32, folds term by term: the emulator's
+// word on the derived graph, against the graph as written in f64. Largest error relative to the largest value.
+std::map<std::string, double> predicted_errors(const Derivation& d, const ir::Graph& written,
+                                               const eval::Inputs& inputs, int threads = 1);
+
+// Nothing, or why an output of this derivation may be further off than the budget of the options allows. What is
+// predicted counts where there is a prediction, unless the bound of a sum without cancellation is enough; else the bound.
+std::optional<Error> over_budget(const Derivation& d, const ir::Graph& written, const Options& o,
+                                 const std::map<std::string, double>& predicted);
+
+} // namespace tang::run
