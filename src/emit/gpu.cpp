@@ -244,9 +244,14 @@ void GpuDialect::rows(Unit&, const kernel::Stmt&) const { bug(__FILE__, __LINE__
 std::string GpuDialect::above(const kernel::Kernel&) const { return ""; }
 
 std::string GpuDialect::arguments(const kernel::Kernel& k, const std::string& space) const {
-  // Only a state and its new value share a place: arrays of one shape and format.
+  // Only a state and its new value share a place: arrays of one shape and format. It pays where lanes store a row while
+  // they read what goes with it.
+  const bool dealt = std::any_of(k.body.begin(), k.body.end(), [](auto& s) {
+    auto* a = std::get_if<kernel::Apply>(&s.node);
+    return a && a->deal.team;
+  });
   auto alone = [&](const Memory& x) {
-    return x.access == kernel::Access::read && std::none_of(k.memories.begin(), k.memories.end(), [&](const Memory& y) {
+    return dealt && x.access == kernel::Access::read && std::none_of(k.memories.begin(), k.memories.end(), [&](const Memory& y) {
              return y.home == kernel::Home::global && y.access != kernel::Access::read && y.format == x.format && y.shape == x.shape;
            });
   };
