@@ -84,7 +84,7 @@ std::string entry(const Case& c, const run::Derivation& d, const std::string& cu
       else args += "{\"arena\": " + std::to_string(b->offset) + "}";
     }
     launches += (launches.empty() ? "" : ", ") + std::string("{\"kernel\": ") + quoted(l.kernel.name) +
-                ", \"blocks\": " + std::to_string(emit::cuda_blocks(l.kernel)) + ", \"lanes\": " + std::to_string(l.kernel.lanes) +
+                ", \"blocks\": " + std::to_string(emit::cuda_blocks(l.kernel)) + ", \"lanes\": " + std::to_string(emit::cuda_lanes(l.kernel)) +
                 ", \"shared\": " + std::to_string(emit::cuda_shared_bytes(l.kernel)) + ", \"arguments\": [" + args + "]}";
   }
   std::string temporaries;

@@ -3,6 +3,8 @@
 //   check WORK       against f64 on sampled rows, outputs poisoned, guard bands     time WORK [RUNS]  median
 //   milliseconds parts WORK    each kernel alone      verify WORK      every kernel against the oracle, whole
 //   (small sizes)
+//   choices WORK     a product's candidates of the cost rule, attention's first one with more and more
+//   polynomials, each timed      compile-choices WORK     the same, compiled only
 // WORK: gemm M N K nn|nt|tn|tt FORMAT, or attention BATCH HEADS KV_HEADS ROWS KEYS D MASK; the second letter
 // of a transpose is B's: t is [N, K]. MASK: full, causal, window, softcap, alibi, prefix, document (causal
 // too). Usage: tensor [CACHE FOLDER].
@@ -16,6 +18,7 @@
 #include <sstream>
 #include <thread>
 
+#include "tang/lower/tensor_choice.hpp"
 #include "tang/text/text.hpp"
 #include "tang/verify/verify.hpp"
 #include "tensor_work.hpp"
@@ -60,8 +63,26 @@ public:
       if (verb == "compile") compiler_->compile(text, "sm_90a"), report(compiler_->log());
       return;
     }
+    if (verb == "compile-choices") {
+      for (auto& [text, s] : choices(w)) try {
+          run::Options o = run::hopper_options();
+          o.schedule = s;
+          compiler_->compile(run::cuda_source(run::derive(w.graph(), o), o.target), "sm_90a");
+        } catch (const Error& e) { std::printf("  %s: %s\n", text.c_str(), e.what()); }
+      return;
+    }
     if (!gpu_) throw Error({}, "no GPU", {}, "compile only");
     std::printf("%s", line.c_str());
+    if (verb == "choices") {
+      for (auto& [text, s] : choices(w)) try {
+          schedule_ = s, timed_.clear();
+          std::printf("\n  %-70s", text.c_str());
+          time(w, 10);
+        } catch (const Error& e) { std::printf("  %s", e.what()); }
+      schedule_ = {}, timed_.clear();
+      std::printf("\n");
+      return;
+    }
     int runs = 10;
     if (verb == "time") in >> runs;
     (verb == "check"    ? check(w)
@@ -110,8 +131,43 @@ private:
     return o;
   }
 
+  static std::vector<std::pair<std::string, schedule::Schedule>> choices(const Work& w) {
+    constexpr int most_split = 2;
+    const run::Options o = run::hopper_options();
+    const run::Derivation d = run::derive(w.graph(), o);
+    ir::Graph g = *d.plan.graph;
+    std::vector<std::pair<std::string, schedule::Schedule>> out;
+    for (auto& step : d.plan.steps) {
+      const ir::NodeId id = step.group.members.at(0).node;
+      if (!g[id].comp() || !g[id].comp()->monoid) continue;
+      const std::string key = schedule::key(g, id);
+      auto all = lower::tensor_choices(g, d.plan, step.group, lower::choose(g, step.group, {}, o.target), {},
+                                       o.target);
+      if (!all) throw Error({}, "no candidates", {{all.why(), {}}}, "give a product");
+      int split = 0;
+      for (auto& c : *all) {
+        if (c.roles.split > 1 && ++split > most_split) continue;
+        schedule::Schedule s;
+        schedule::GroupFields& f = s.groups[key];
+        f.roles = c.roles, f.vectors = 1;
+        for (size_t a = 0; a < c.tile.size(); ++a) f.tile[int(a)] = c.tile[a];
+        if (w.gemm()) {
+          out.emplace_back(c.text, s);
+          continue;
+        }
+        for (int n = 0; n < 6; ++n) {
+          f.roles->polynomial = n;
+          out.emplace_back(c.text + " of 8: " + std::to_string(n), s);
+        }
+        return out;
+      }
+    }
+    return out;
+  }
+
   std::shared_ptr<run::CudaProgram> program(const Work& w, bool guards) {
     run::Options o = options(w);
+    if (!schedule_.groups.empty()) o.schedule = schedule_;
     o.guards = guards;
     auto p = std::make_shared<run::CudaProgram>(w.graph(), *compiler_, gpu_, o);
     data_.clear();
@@ -403,6 +459,7 @@ private:
 
   std::shared_ptr<device::CudaCompiler> compiler_;
   std::shared_ptr<device::Cuda> gpu_;
+  schedule::Schedule schedule_;
   std::map<std::string, std::vector<uint8_t>> data_;
   std::string timed_;
   int graphed_ = 0; // runs in the graph

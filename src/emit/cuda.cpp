@@ -6,6 +6,8 @@
 namespace tang::emit {
 
 namespace {
+constexpr int resident_lanes = 1024; // of clusters on one processor: one waits for memory while another computes
+
 const char* const cuda_head = R"(typedef signed char int8_t; typedef short int16_t; typedef int int32_t; typedef long long int64_t;
 typedef unsigned char uint8_t; typedef unsigned short uint16_t; typedef unsigned int uint32_t; typedef unsigned long long uint64_t;
 #undef INT64_MAX
@@ -56,6 +58,24 @@ template <class T, int N> TANG void tang_put_past(T* p, const TangRun<T, N>& w) 
   else
     *(TangRun<T, N>*)p = w;
 }
+// Integers in the order of the values: no sign of 0, one NaN above all numbers. The other way round, NaN stays above.
+TANG int tang_rank_of(float y) { const int u = __float_as_int(y); return u ^ ((u >> 31) & 0x7fffffff); }
+TANG int tang_rank(float x) { float y; asm("add.f32 %0, %1, 0f00000000;" : "=f"(y) : "f"(x)); return tang_rank_of(y); }
+TANG int tang_rank_down(float x) { float y; asm("sub.f32 %0, 0f00000000, %1;" : "=f"(y) : "f"(x)); return tang_rank_of(y); }
+TANG float tang_of_rank(int s) { return __int_as_float(s ^ ((s >> 31) & 0x7fffffff)); }
+TANG int tang_short_key(int rank, int place) { return (rank & (int)0xffff0000u) | place; }
+TANG float tang_value_of_short_key(int k) { return tang_of_rank((k & (int)0xffff0000u) | ((k >> 31) & 0xffff)); }
+TANG int64_t tang_place_of_short_key(int k) { return k & 0xffff ? 65535 - (k & 0xffff) : INT64_MAX; }
+TANG int64_t tang_key(int rank, int place) { return (int64_t)((uint64_t)(uint32_t)rank << 32 | (uint32_t)place); }
+TANG float tang_value_of_key(int64_t k) { return tang_of_rank((int)(k >> 32)); }
+TANG int64_t tang_place_of_key(int64_t k) { return (int)k ? INT32_MAX - (int)k : INT64_MAX; }
+TANG void tang_cluster_arrives() { asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory"); }
+TANG void tang_cluster_waits() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
+TANG void tang_meet_cluster() { tang_cluster_arrives(); tang_cluster_waits(); }
+// The same place in the shared memory of workgroup `rank` of the cluster.
+template <class T> TANG T* tang_peer(T* p, int rank) {
+  T* q; asm("mapa.u64 %0, %1, %2;" : "=l"(q) : "l"(p), "r"(rank)); return q;
+}
 )";
 
 class CudaDialect : public GpuDialect {
@@ -64,13 +84,21 @@ public:
     counter = "int";
     barrier = "__syncthreads();";
     unroll = "#pragma unroll";
+    unaliased = "__restrict__ ";
+    barrier_of_cluster = "tang_meet_cluster();";
+    cluster_arrives = "tang_cluster_arrives();", cluster_started = "tang_cluster_waits();";
     lane = "threadIdx.x", group = "blockIdx.x", launched = "gridDim.x";
   }
 
   std::string prelude() const override { return cuda_prelude(); }
 
   std::string head(const kernel::Kernel& k) const override {
-    return "extern \"C\" __global__ void __launch_bounds__(" + std::to_string(k.lanes) + ") " + k.name + "(" +
+    const int lanes = k.lanes / k.cluster;
+    std::string bounds = "__launch_bounds__(" + std::to_string(lanes) + ") ";
+    if (k.cluster > 1)
+      bounds = "__cluster_dims__(" + std::to_string(k.cluster) + ", 1, 1) __launch_bounds__(" + std::to_string(lanes) +
+               ", " + std::to_string(std::max(1, resident_lanes / lanes)) + ") ";
+    return "extern \"C\" __global__ void " + bounds + k.name + "(" +
            arguments(k, "") + ")";
   }
 
@@ -93,6 +121,8 @@ std::string cuda(const kernel::Kernel& k) { return gpu(k, cuda_dialect()); }
 std::string cuda_unit(const std::vector<const kernel::Kernel*>& kernels) { return gpu_unit(kernels, cuda_dialect()); }
 
 int64_t cuda_shared_bytes(const kernel::Kernel& k) { return shared_bytes(k); }
+
+int cuda_lanes(const kernel::Kernel& k) { return k.lanes / k.cluster; }
 
 int64_t cuda_blocks(const kernel::Kernel& k) { return launched_groups(k, cuda_dialect()); }
 

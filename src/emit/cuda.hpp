@@ -19,6 +19,7 @@ std::string cuda_prelude();
 // One translation unit: the prelude, then every kernel once (kernels of one name must be equal).
 std::string cuda_unit(const std::vector<const kernel::Kernel*>& kernels);
 int64_t cuda_shared_bytes(const kernel::Kernel& k);
+int cuda_lanes(const kernel::Kernel& k);      // of a workgroup
 int64_t cuda_blocks(const kernel::Kernel& k); // of a launch
 
 } // namespace tang::emit

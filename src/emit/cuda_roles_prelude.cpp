@@ -97,6 +97,18 @@ TANG void tang_store_pair(uint32_t to, float a, float b) {
   asm volatile("st.shared.v2.f32 [%0], {%1, %2};" :: "r"(to), "f"(a), "f"(b) : "memory");
 }
 TANG float tang_fast_exp2(float x) { float y; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
+// 2^n 2^r with n whole and |r| <= 1/2: 2^r to 2^-21 (minimax, relative). From 2^127.5 on it is infinite, below
+// 2^-126.5 it is 0.
+TANG float tang_fma_exp2(float x) {
+  float y;
+  asm("{\n.reg .f32 t;\nmin.NaN.f32 t, %1, 0f43000000;\nmax.NaN.f32 %0, t, 0fC2FE0000;\n}" : "=f"(y) : "f"(x));
+  const float t = y + 12582912.f, r = y - (t - 12582912.f);
+  float p = __fmaf_rn(0.00111255073f, r, 0.00966628268f);
+  p = __fmaf_rn(p, r, 0.0555740036f), p = __fmaf_rn(p, r, 0.240223512f), p = __fmaf_rn(p, r, 0.693142831f);
+  p = __fmaf_rn(p, r, 1.f);
+  return p * __uint_as_float((__float_as_uint(t) << 23) + 0x3f800000u);
+}
+template <int N> TANG float tang_some_exp2(int e, float x) { return (e & 7) < N ? tang_fma_exp2(x) : tang_fast_exp2(x); }
 TANG float tang_fast_recip(float x) { float y; asm("rcp.approx.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
 TANG float tang_nan_max(float a, float b) { float y; asm("max.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b)); return y; }
 TANG float tang_nan_min(float a, float b) { float y; asm("min.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b)); return y; }

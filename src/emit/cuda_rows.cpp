@@ -28,7 +28,6 @@ constexpr TermSpelling spellings[] = {{Op::mul, "($0 * $1)"},
                                       {Op::sqrt, "tang_sqrt1($0)"},
                                       {Op::sin, "tang_sin1($0)"},
                                       {Op::atan2, "tang_atan21($0, $1)"},
-                                      {Op::exp2, "tang_fast_exp2($0)"},
                                       {Op::log2, "tang_log21($0)"},
                                       {Op::floor, "tang_floor1($0)"},
                                       {Op::is_nan, "($0 != $0)"},
@@ -52,8 +51,8 @@ const char* type_name(Type t) {
 // The terms of one statement: those that are the same along a row are named once a row.
 class RowText {
 public:
-  RowText(Unit& u, const Body& b, Var row, Var column)
-      : u_(u), b_(b), p_(*u.k.pool), row_(row), column_(column) {}
+  RowText(Unit& u, const Body& b, Var row, Var column, int polynomial = 0)
+      : u_(u), b_(b), p_(*u.k.pool), row_(row), column_(column), polynomial_(polynomial) {}
 
   // Prints what the roots need once a row; after this, value() is for the loop over e (or r, without
   // columns).
@@ -76,6 +75,7 @@ private:
   const Body& b_;
   const kernel::Pool& p_;
   Var row_, column_;
+  int polynomial_;
   bool row_loop_ = false;
   std::map<Id, bool> varies_;
   std::map<Id, std::string> names_;
@@ -231,6 +231,9 @@ std::string RowText::text(Id id) {
     if (const Term& c = p_[t.args[0]]; c.op == Op::coord && column_ >= 0 && Var(c.whole) == column_)
       return "(" + pair_ + " + (float)((e >> 2) * 8 + (e & 1)))";
     return "(float)(" + arg(0) + ")";
+  case Op::exp2: // the loop over e is unrolled
+    if (row_loop_ || !polynomial_) return "tang_fast_exp2(" + arg(0) + ")";
+    return "tang_some_exp2<" + number(polynomial_) + ">(e, " + arg(0) + ")";
   case Op::max:
   case Op::min: {
     const bool is_max = t.op == Op::max;
@@ -296,9 +299,10 @@ std::string tests(RowText& t, const std::vector<kernel::Bounds>& partial, const 
   return all.empty() ? any : all + " && (" + any + ")";
 }
 
-void print_apply(Unit& u, const kernel::Apply& a, Var row, Var column) {
+void print_apply(Unit& u, const kernel::Apply& a, const kernel::role::Rows& s) {
+  const Var row = s.row, column = s.column;
   u.open("");
-  RowText t(u, a.body, row, column);
+  RowText t(u, a.body, row, column, s.polynomial);
   std::vector<Id> roots = a.body.values;
   if (a.body.when) roots.push_back(*a.body.when);
   t.prepare(roots);
@@ -374,7 +378,7 @@ void print_fold(Unit& u, const kernel::role::Rows& x) {
   const int64_t n = f.folded[0].extent / 2;
   const Id c = f.combine[0];
   u.open("");
-  RowText t(u, f.body, x.row, x.column);
+  RowText t(u, f.body, x.row, x.column, x.polynomial);
   t.prepare(f.body.values);
   u.line("float f[" + number(2 * ways) + "];");
   u.line("#pragma unroll");
@@ -405,7 +409,7 @@ std::string declare_fragment(const Unit& u, int memory) {
 
 void print_rows(Unit& u, const kernel::role::Rows& x) {
   if (auto* a = std::get_if<kernel::Apply>(&x.what.node))
-    rows_text::print_apply(u, *a, x.row, x.column);
+    rows_text::print_apply(u, *a, x);
   else
     rows_text::print_fold(u, x);
 }

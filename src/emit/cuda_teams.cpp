@@ -7,6 +7,7 @@
 #include "tang/base/error.hpp"
 #include "tang/base/match.hpp"
 #include "tang/base/number.hpp"
+#include "tang/emit/cuda_keys.hpp"
 #include "tang/emit/cuda_walk.hpp"
 #include "tang/expr/branches.hpp"
 
@@ -138,13 +139,19 @@ public:
     bool element = f.body.when || !f.partial.empty() || !f.body.guards.empty();
     for (auto& c : f.limits) element |= w_.level(c) == Walk::element;
     at_once_ = !element && !f.deal.each;
-    narrow_ = fits_narrow();
+    for (auto* axes : {&f_.kept, &f_.folded})
+      for (auto& a : *axes) u_.ranges[size_t(a.var)] = {0, std::max<int64_t>(0, a.extent - 1)};
+    BodyText probe(u_, &f_.body, roots_of(f_.body), {}, -1);
+    probe.refuses_lanes();
+    if (!f_.deal.each) keys_ = FoldKeys::of(u_, f_, probe);
+    narrow_ = !keys_ && fits_narrow(probe);
   }
 
   void print() {
     u_.open("");
     w_.open_row();
-    for (size_t c = 0; c < n_; ++c) {
+    if (keys_) keys_->start();
+    for (size_t c = 0; c < n_ && !keys_; ++c) {
       check(!f_.accumulate || f_.deal.each, "lanes that join partial results start from the identity");
       u_.line(type(c) + " " + acc(c) + " = " +
               (narrow_ && f_.identity[c].type == Type::index && f_.identity[c].i == INT64_MAX
@@ -171,7 +178,7 @@ public:
       runs(t);
     }
     u_.close();
-    if (!f_.deal.each) settle();
+    if (!f_.deal.each) keys_ ? keys_->settle(w_.team()) : settle();
     store(live);
     u_.close();
     u_.close();
@@ -185,11 +192,7 @@ private:
   }
 
   // Places that fit 32 bits are carried so; INT32_MAX stands for the identity INT64_MAX.
-  bool fits_narrow() {
-    for (auto* axes : {&f_.kept, &f_.folded})
-      for (auto& a : *axes) u_.ranges[size_t(a.var)] = {0, std::max<int64_t>(0, a.extent - 1)};
-    BodyText probe(u_, &f_.body, roots_of(f_.body), {}, -1);
-    probe.refuses_lanes();
+  bool fits_narrow(const BodyText& probe) {
     bool any = false;
     for (size_t c = 0; c < n_; ++c) {
       if (f_.identity[c].type != Type::index) continue;
@@ -217,6 +220,7 @@ private:
   }
 
   std::string stored(size_t c) const {
+    if (keys_) return keys_->stored(c);
     if (!narrow_ || f_.identity[c].type != Type::index) return acc(c);
     return "(" + acc(c) + " == INT32_MAX ? INT64_MAX : (int64_t)" + acc(c) + ")";
   }
@@ -240,13 +244,14 @@ private:
       u_.open("if (" + t.value(*f_.body.when, false) + ")");
       t.declare(int(w_.levels().size()), "", BodyText::rest);
     }
+    if (keys_) keys_->term(t);
     std::vector<std::string> left, right;
-    for (size_t c = 0; c < n_; ++c) {
+    for (size_t c = 0; c < n_ && !keys_; ++c) {
       left.push_back(acc(c)), right.push_back("l" + std::to_string(c));
       u_.line("const " + type(c) + " " + right[c] + " = " +
               carried(c, f_.body.values[c], t.value(f_.body.values[c], false)) + ";");
     }
-    join(left, right, with_term());
+    if (!keys_) join(left, right, with_term());
     if (f_.body.when) u_.close();
     u_.close();
   }
@@ -318,6 +323,16 @@ private:
         u_.line(store_element(u_, u_.memory(r.memory).format, w_.place(r.memory), stored(c)));
         continue;
       }
+      if (u_.memory(r.memory).team == kernel::Team::cluster) { // a lane for each copy
+        const std::string of = "lane % " + number(w_.team());
+        check(f_.deal.each && w_.team() >= u_.k.cluster, "a lane for every workgroup of a cluster");
+        u_.line("if (" + of + " < " + number(u_.k.cluster) + ") " +
+                store_element(u_, u_.memory(r.memory).format,
+                              "tang_peer(m" + std::to_string(r.memory) + " + " + text(offset(u_, r)) + ", " +
+                                  of + ")[0]",
+                              stored(c)));
+        continue;
+      }
       if (w_.team() > 1) u_.line("if (lane % " + number(w_.team()) + " == 0)");
       print_store(u_, r, stored(c), f_.identity[c].type, false, -1, "", false, false,
                   gathered_offset(u_, f_.body, r));
@@ -330,6 +345,7 @@ private:
   Walk w_;
   const size_t n_;
   bool at_once_ = false, narrow_ = false;
+  std::unique_ptr<FoldKeys> keys_;
 };
 } // namespace
 

@@ -133,8 +133,9 @@ struct Walk {
     u.open("for (int c = 0; c < " + number(runs()) + "; ++c)");
     const std::string within = team() == 1 ? "0" : "lane % " + number(team());
     u.line("const int first = (c * " + number(team()) + " + " + within + ") * " + number(deal.run) + ";");
-    if (count(columns) % (team() * deal.run))
-      u.open("if (first < " + number(count(columns)) + ")");
+    if (const int64_t whole = count(columns) / (team() * deal.run); count(columns) % (team() * deal.run))
+      u.open("if (" + (whole ? "c < " + number(whole) + " || " : std::string()) + "first < " +
+             number(count(columns)) + ")");
     else
       u.open("");
     decode(columns, "first", "_0");

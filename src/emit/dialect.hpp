@@ -55,8 +55,11 @@ public:
 
   std::string counter = "int";       // of lanes, blocks and other small numbers
   std::string barrier;               // a statement: every lane's writes before it are seen after it
+  // The same for all workgroups of a cluster; that this one runs; until all of them do.
+  std::string barrier_of_cluster, cluster_arrives, cluster_started;
   std::string unroll;                // before a loop of few rounds; may be empty
   std::string lane, group, launched; // expressions: the lane's number, the flat workgroup's, how many are launched
+  std::string unaliased;             // before the name of an argument that no store of the kernel reaches; may be empty
   std::string prefix, suffix_;       // before a kernel's name; after its arguments
   int64_t most_groups = INT32_MAX;   // of one launch, flat; more take turns
   int64_t row_of_groups = INT64_MAX; // a launch with more is padded to whole rows

@@ -21,7 +21,21 @@ public:
 
 private:
   void block(const kernel::Block& b) {
-    for (auto& s : b) statement(s);
+    for (auto& s : b) {
+      if (!started_ && writes_elsewhere(s)) u.line(d.cluster_started), started_ = true;
+      statement(s);
+    }
+  }
+
+  // Other workgroups must be there before their tiles are written.
+  bool writes_elsewhere(const kernel::Stmt& s) const {
+    auto any = [&](const std::vector<Ref>& dst) {
+      return std::any_of(dst.begin(), dst.end(),
+                         [&](const Ref& r) { return u.memory(r.memory).team == kernel::Team::cluster; });
+    };
+    if (auto* a = std::get_if<kernel::Apply>(&s.node)) return any(a->dst);
+    auto* f = std::get_if<kernel::Fold>(&s.node);
+    return f && any(f->dst);
   }
 
   void statement(const kernel::Stmt& s) {
@@ -29,7 +43,11 @@ private:
         Match{[&](const kernel::Apply& x) { x.deal.team ? d.rows(u, s) : apply(x); },
               [&](const kernel::Fold& x) { x.deal.team ? d.rows(u, s) : fold(x); },
               [&](const kernel::Contract& x) { print_gpu_contract(u, d, x); },
-              [&](const kernel::Barrier&) { u.line(d.barrier); },
+              [&](const kernel::Barrier& x) {
+                const bool far = x.team == kernel::Team::cluster;
+                if (far && !started_) u.line(d.cluster_started), started_ = true;
+                u.line(far ? d.barrier_of_cluster : d.barrier);
+              },
               [&](const kernel::Let& x) { let(x); },
               [&](const kernel::Loop& x) {
                 const std::string v = name(x.var), end = u.fresh("end");
@@ -184,6 +202,7 @@ private:
   Unit u;
   const GpuDialect& d;
   const kernel::Kernel& k_;
+  bool started_ = k_.cluster == 1;
 };
 
 std::string Printer::run() {
@@ -191,10 +210,18 @@ std::string Printer::run() {
   const int64_t all = kernel::workgroups(k_);
   const bool turns = all > d.most_groups, padded = !turns && all > d.row_of_groups;
   u.indent = 1;
-  u.line(d.constant(d.counter, "lane", d.cast(d.counter, d.lane)));
+  const std::string each = number(k_.lanes / k_.cluster), ways = number(k_.cluster);
+  check(k_.cluster == 1 || (!turns && !padded), "workgroups of a cluster take no turns");
+  if (k_.cluster > 1) {
+    u.line(d.cluster_arrives);
+    u.line(d.constant(d.counter, "lane", d.cast(d.counter, d.group + " % " + ways + " * " + each + " + " + d.lane)));
+    u.line(d.constant(d.integer, "wg", d.cast(d.integer, d.group + " / " + ways)));
+  } else {
+    u.line(d.constant(d.counter, "lane", d.cast(d.counter, d.lane)));
+  }
   if (turns)
     u.open(d.loop(d.integer, "wg", d.cast(d.integer, d.group), "wg < " + number(all), d.cast(d.integer, d.launched)));
-  else
+  else if (k_.cluster == 1)
     u.line(d.constant(d.integer, "wg", d.cast(d.integer, d.group)));
   if (padded) u.open("if (wg < " + number(all) + ")");
   std::string left = "wg";
@@ -217,12 +244,23 @@ void GpuDialect::rows(Unit&, const kernel::Stmt&) const { bug(__FILE__, __LINE__
 std::string GpuDialect::above(const kernel::Kernel&) const { return ""; }
 
 std::string GpuDialect::arguments(const kernel::Kernel& k, const std::string& space) const {
+  // Only a state and its new value share a place: arrays of one shape and format. It pays where lanes store a row while
+  // they read what goes with it.
+  const bool dealt = std::any_of(k.body.begin(), k.body.end(), [](auto& s) {
+    auto* a = std::get_if<kernel::Apply>(&s.node);
+    return a && a->deal.team;
+  });
+  auto alone = [&](const Memory& x) {
+    return dealt && x.access == kernel::Access::read && std::none_of(k.memories.begin(), k.memories.end(), [&](const Memory& y) {
+             return y.home == kernel::Home::global && y.access != kernel::Access::read && y.format == x.format && y.shape == x.shape;
+           });
+  };
   std::string out;
   for (size_t m = 0; m < k.memories.size(); ++m) {
     const Memory& x = k.memories[m];
     if (x.home != kernel::Home::global) continue;
     out += (out.empty() ? "" : ", ") + space + (x.access == kernel::Access::read ? "const " : "") +
-           element_type(x.format) + "* const m" + std::to_string(m);
+           element_type(x.format) + "* const " + (alone(x) ? unaliased : "") + "m" + std::to_string(m);
   }
   return out;
 }
@@ -256,7 +294,7 @@ std::vector<std::string> GpuDialect::uniform(const std::string& name, const std:
 int64_t shared_bytes(const kernel::Kernel& k) { return kernel::tile_bytes(k, tile_unit); }
 
 int64_t launched_groups(const kernel::Kernel& k, const GpuDialect& d) {
-  return std::min(kernel::workgroups(k), d.most_groups);
+  return std::min(kernel::workgroups(k), d.most_groups) * k.cluster;
 }
 
 std::string gpu(const kernel::Kernel& k, const GpuDialect& d) { return Printer(k, d).run(); }

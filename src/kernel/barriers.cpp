@@ -42,13 +42,14 @@ public:
     for (auto& s : b) {
       if (std::holds_alternative<Barrier>(s.node)) continue;
       const Since mine = accesses(s);
-      const bool meets = std::any_of(mine.begin(), mine.end(), [&](const Touched& now) {
-        return std::any_of(since.begin(), since.end(),
-                           [&](const Touched& then) { return conflict(then, now); });
-      });
-      if (meets) {
-        out.push_back({Barrier{}});
-        since.clear();
+      bool near = false, far = false; // lanes of one workgroup meet, or those of several
+      for (auto& now : mine)
+        for (auto& then : since)
+          if (conflict(then, now)) (reaches(now.memory) ? far : near) = true;
+      if (near || far) {
+        out.push_back({Barrier{far ? Team::cluster : Team::workgroup}});
+        const auto settled = [&](const Touched& t) { return far || !reaches(t.memory); };
+        since.erase(std::remove_if(since.begin(), since.end(), settled), since.end());
       }
       merge(since, mine);
       Stmt to = s;
@@ -91,6 +92,11 @@ private:
       return now.writes && !then.writes && is_global(then.memory) && is_global(now.memory);
     if (!then.writes && !now.writes) return false;
     return !then.share || then.share != now.share;
+  }
+
+  // Lanes of other workgroups may touch it.
+  bool reaches(int m) const {
+    return k_.cluster > 1 && (is_global(m) || k_.memories[size_t(m)].team == Team::cluster);
   }
 
   bool is_global(int m) const { return k_.memories[size_t(m)].home == Home::global; }

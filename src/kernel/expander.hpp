@@ -58,6 +58,7 @@ private:
            box_alignment;
   }
 
+  int64_t box_rows(int tile) const;
   int map_for(int memory, std::vector<int64_t> box, bool vector = false);
   int add_ring(const std::string& name, std::vector<int> tiles, int depth, bool own);
   std::optional<std::string> rings();

@@ -152,7 +152,10 @@ struct Contract {
   int rows = 1, vectors = 1;
 };
 
-struct Barrier {};
+// Every lane's writes before it are seen after it: by its workgroup, or by all workgroups of its cluster.
+struct Barrier {
+  Team team = Team::workgroup;
+};
 
 // Integer values: `min`/`max` over several, floor division, or one element of an integer memory.
 struct Let {
@@ -224,12 +227,15 @@ struct Kernel {
   // lane l. Lanes meet at Barriers only. A tile in registers is read by the lanes that wrote the element: with
   // `Lanes::replicated` all lanes of a team hold it.
   int lanes = 1, subgroup = 1;
+  // Workgroups that share a block of the grid, `lanes` / cluster lanes each, in order. A tile of a workgroup is
+  // then one in each, for its own lanes; a tile of the cluster has a copy in each, and a write goes to all of them.
+  int cluster = 1;
 
   Var fresh(const std::string& stem); // a new variable with a unique name
   int add(Memory m);
 };
 
-int64_t workgroups(const Kernel& k);
+int64_t workgroups(const Kernel& k); // blocks of the grid
 // Pipelines as loops over their segments: what every target without asynchronous copies runs.
 Kernel expand_pipelines(const Kernel& k);
 // Readable text of the IR, canonical: equal kernels print alike. It is also the identity that caches use.

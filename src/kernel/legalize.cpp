@@ -92,7 +92,8 @@ void fix_blocks(Block& b, const target::Target& t) {
                s.node);
 }
 Result<Kernel> shared_among_lanes(const Kernel& k, const target::Target& t) {
-  const bool fits = k.lanes == t.workgroup_limit || (k.lanes > 1 && k.lanes <= t.long_row_lanes);
+  const int lanes = k.lanes / k.cluster;
+  const bool fits = k.cluster <= t.cluster && (lanes == t.workgroup_limit || (lanes > 1 && lanes <= t.long_row_lanes));
   if (fits && k.subgroup == t.lanes) return k;
   if (k.lanes > 1) return Refusal{"the kernel is for " + std::to_string(k.lanes) + " lanes, target " + t.name + " runs " + std::to_string(t.workgroup_limit)};
   if (t.lanes < 1 || t.workgroup_limit % t.lanes) return Refusal{"the workgroup of target " + t.name + " is no whole number of subgroups"};

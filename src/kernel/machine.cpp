@@ -52,6 +52,7 @@ Machine::Machine(const Kernel& k, std::vector<Buffer>& globals, const Options& o
     }
     if (k.lanes > 1 && (s.tile || s.writable)) {
       s.own = m.home == Home::register_;
+      s.far = k.cluster > 1 && (!s.tile || m.team == Team::cluster);
       if (s.own) s.held_by.resize(size);
       s.wrote.resize(size), s.saw.resize(size);
       s.wrote_at.resize(size, -1), s.saw_at.resize(size, -1);
@@ -66,12 +67,17 @@ Machine::Machine(const Kernel& k, std::vector<Buffer>& globals, const Options& o
 }
 void Machine::enter(int64_t workgroup) {
   workgroup_ = workgroup + 1;
-  ++epoch_;
+  barrier(Team::cluster);
   for (auto& s : stores_) std::fill(s.written.begin(), s.written.end(), uint8_t(0));
 }
 void Machine::deal(int64_t from, int n) {
   holders = 1;
   for (int l = 0; l < n; ++l) lane_of[size_t(l)] = int((from + l) % kernel.lanes);
+}
+bool Machine::elsewhere(const Store& s, size_t e, int lane) const {
+  if (kernel.cluster == 1 || !s.tile || s.far || !s.written[e]) return false;
+  const int each = kernel.lanes / kernel.cluster, from = s.wrote[e] / each;
+  return lane / each != from || (lane + holders - 1) / each != from;
 }
 Mask Machine::read_by_lanes(Store& s, const int64_t* at, Mask mask, int n) {
   Mask bad = 0;
@@ -83,9 +89,10 @@ Mask Machine::read_by_lanes(Store& s, const int64_t* at, Mask mask, int n) {
       return;
     }
     const int lane = holders > 1 ? several : lane_of[size_t(l)];
-    if (s.wrote_at[e] == epoch_ && s.wrote[e] != lane) bad |= Mask(1) << l;
-    s.saw[e] = s.saw_at[e] == epoch_ && s.saw[e] != lane ? several : lane;
-    s.saw_at[e] = epoch_;
+    if (s.wrote_at[e] == epoch(s) && s.wrote[e] != lane) bad |= Mask(1) << l;
+    if (elsewhere(s, e, lane_of[size_t(l)])) bad |= Mask(1) << l;
+    s.saw[e] = s.saw_at[e] == epoch(s) && s.saw[e] != lane ? several : lane;
+    s.saw_at[e] = epoch(s);
   });
   return bad;
 }
@@ -99,10 +106,10 @@ Mask Machine::written_by_lanes(Store& s, const int64_t* at, Mask mask, int n) {
       s.held_by[e] = holders;
       return;
     }
-    const bool written = s.wrote_at[e] == epoch_ && s.wrote[e] != lane, seen = s.saw_at[e] == epoch_ && s.saw[e] != lane;
+    const bool written = s.wrote_at[e] == epoch(s) && s.wrote[e] != lane, seen = s.saw_at[e] == epoch(s) && s.saw[e] != lane;
     if (written || seen) bad |= Mask(1) << l;
     s.wrote[e] = lane;
-    s.wrote_at[e] = epoch_;
+    s.wrote_at[e] = epoch(s);
   });
   return bad;
 }

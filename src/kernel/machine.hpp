@@ -28,7 +28,10 @@ class Machine {
   std::array<int, width> lane_of{};
   int holders = 1; // lanes from there on that do the same
   void deal(int64_t from, int n);  // flat points from, from + 1, ..
-  void barrier() { ++epoch_; }
+  void barrier(Team t) {
+    ++epoch_;
+    if (t == Team::cluster) ++far_epoch_;
+  }
 
   void report(Fault::Kind kind, int statement, int memory, const std::function<std::string()>& text);
   Outcome outcome();
@@ -49,6 +52,7 @@ class Machine {
     std::vector<int> wrote, saw;               // the lane that did so last; kernels of many lanes only
     std::vector<int64_t> wrote_at, saw_at;     // epoch
     bool own = false; // registers of the lanes that wrote them
+    bool far = false; // lanes of several workgroups share it: they meet at barriers of the cluster
     std::vector<int> held_by;
     bool tile = false, real = false, readable = true, writable = true;
     Format format = Format::f32;
@@ -59,7 +63,9 @@ class Machine {
   std::map<std::tuple<Fault::Kind, int, int>, size_t> seen_;
   Mask read_by_lanes(Store& s, const int64_t* at, Mask mask, int n);
   Mask written_by_lanes(Store& s, const int64_t* at, Mask mask, int n);
-  int64_t workgroup_ = 0, epoch_ = 0;
+  int64_t epoch(const Store& s) const { return s.far ? far_epoch_ : epoch_; }
+  bool elsewhere(const Store& s, size_t e, int lane) const; // written in another workgroup, for that one alone
+  int64_t workgroup_ = 0, epoch_ = 0, far_epoch_ = 0;
 };
 
 }  // namespace tang::kernel

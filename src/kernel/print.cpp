@@ -202,7 +202,7 @@ std::string Text::head(const Stmt& s) {
                      if (x.n_end) out += " n_end " + affine(*x.n_end);
                      if (x.k_end) out += " k_end " + affine(*x.k_end);
                    },
-                   [&](const Barrier&) { out = "barrier"; },
+                   [&](const Barrier& x) { out = x.team == Team::cluster ? "barrier cluster" : "barrier"; },
                    [&](const Let& x) {
                      static constexpr const char* kinds[] = {"", "floor ", "min ", "max ", "load "};
                      std::string value = kinds[x.kind];
@@ -300,6 +300,7 @@ std::string Text::kernel() {
   const std::string code = block(k_.body, "  ");  // first: it numbers the tiles
   std::string out = std::string("kernel ") + row(k_.compute).name;
   if (k_.lanes > 1) out += " lanes " + std::to_string(k_.lanes) + " by " + std::to_string(k_.subgroup);
+  if (k_.cluster > 1) out += " cluster " + std::to_string(k_.cluster);
   out += "\n";
   for (size_t m = 0; m < k_.memories.size(); ++m)
     if (k_.memories[m].home == Home::global) out += declare(int(m));

@@ -106,6 +106,7 @@ struct Rows {
   Var row = -1, column = -1;
   bool late = false;
   double factor = 1;
+  int polynomial = 0; // of eight neighbouring powers of two
 };
 
 struct Settle { // lanes that kept partials of a fold combine them

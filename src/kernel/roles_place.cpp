@@ -11,6 +11,24 @@ int64_t register_pool(int threads) { return 65536 / threads / 8 * 8 * (threads /
 int64_t round_up(int64_t v, int64_t to) { return ceil_div(v, to) * to; }
 } // namespace
 
+// Rows of a sum's side that do not exist are not copied: what they hold reaches results that are not stored.
+// Rows of terms are 0 instead, and so are those of a program that reads its contractions' results.
+int64_t Expander::box_rows(int tile) const {
+  const StagedTile& x = parts_.tiles[size_t(tile)];
+  const int64_t slot = slot_rows(tile);
+  if (parts_.contracts.size() != 1 || parts_.pipe->body.size() != 1) return slot;
+  const ContractParts& c = parts_.contracts[0];
+  if ((c.a == tile && !c.a_k_major) || (c.b == tile && !c.b_k_major)) return slot;
+  for (size_t d = 0; d < x.source.index.size(); ++d) {
+    const Affine& at = x.source.index[d].affine;
+    if (!coefficient(at, x.row)) continue;
+    const bool onward =
+        at.c >= 0 && std::all_of(at.terms.begin(), at.terms.end(), [](auto& t) { return t.second > 0; });
+    return onward ? std::min(slot, k_.memories[size_t(x.source.memory)].shape[d]) : slot;
+  }
+  return slot;
+}
+
 int Expander::map_for(int memory, std::vector<int64_t> box, bool vector) {
   for (size_t m = 0; m < p_.maps.size(); ++m)
     if (p_.maps[m].memory == memory && p_.maps[m].box == box && p_.maps[m].vector == vector) return int(m);
@@ -96,8 +114,12 @@ std::optional<std::string> Expander::place() {
   for (size_t r = 0; r < p_.rings.size(); ++r) {
     Ring& ring = p_.rings[r];
     const int copies = ring.depth * (ring.own ? f_.math : 1);
+    for (int t : ring_tiles_[r]) {
+      const StagedTile& x = parts_.tiles[size_t(t)];
+      ring.arrives += x.vector ? bytes(t) : box_rows(t) * boxes(x) * line;
+    }
     for (int t : ring_tiles_[r])
-      if (ring.arrives += bytes(t); !parts_.tiles[size_t(t)].vector)
+      if (!parts_.tiles[size_t(t)].vector)
         offset_[size_t(t)] = ring.bytes, ring.bytes += bytes(t);
     for (int t : ring_tiles_[r])
       if (parts_.tiles[size_t(t)].vector)
@@ -124,7 +146,7 @@ std::optional<std::string> Expander::place() {
     std::vector<int64_t> box;
     for (auto& c : x.source.index)
       box.push_back(coefficient(c.affine, x.column)              ? x.vector ? x.columns : box_columns(x)
-                                 : x.row >= 0 && coefficient(c.affine, x.row) ? slot_rows(int(t))
+                                 : x.row >= 0 && coefficient(c.affine, x.row) ? box_rows(int(t))
                                                                  : 1);
     map_of_.push_back(map_for(x.source.memory, box, x.vector));
   }

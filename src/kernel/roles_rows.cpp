@@ -35,7 +35,7 @@ Varies Expander::varies(const Body& b, Var column) const {
 
 // The axes of a statement over fragments, and its terms as a lane wants them.
 Rows Expander::by_row(const kernel::Stmt& s) const {
-  Rows out{s, -1, -1, false, 1};
+  Rows out{s, -1, -1, false, 1, f_.polynomial};
   auto axes = [&](const std::vector<TileAxis>& all, const Ref& r) {
     const Memory& m = k_.memories[size_t(r.memory)];
     const FragmentShape shape = m.home == Home::fragment ? fragment_shape(m) : FragmentShape{};

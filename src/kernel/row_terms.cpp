@@ -121,6 +121,64 @@ std::optional<Id> is_minus_infinity(const Pool& p, Id id) {
     if (is_number(p, t.args[size_t(side)], &v) && v == -INFINITY) return t.args[size_t(1 - side)];
   return {};
 }
+
+bool is_minus(const Pool& p, Id id, Id x) {
+  auto parts = [&](Id y) {
+    const bool minus = p[y].op == Op::neg;
+    const Scaled s = scaled(p, minus ? p[y].args[0] : y);
+    return Scaled{minus ? -s.factor : s.factor, s.rest};
+  };
+  const Scaled a = parts(id), b = parts(x);
+  return a.rest == b.rest && a.factor == -b.factor;
+}
+
+// x of max(x, -x), in either order.
+bool is_magnitude(const Pool& p, Id id, Id x) {
+  const Term& t = p[id];
+  return t.op == Op::max && (t.args[0] == x || t.args[1] == x) && is_minus(p, t.args[0], t.args[1]);
+}
+
+// The other side of a sum with the number 1.
+std::optional<Id> one_plus(const Pool& p, Id id) {
+  const Term& t = p[id];
+  double k = 0;
+  for (int side : {0, 1})
+    if (t.op == Op::add && is_number(p, t.args[size_t(side)], &k) && k == 1) return t.args[size_t(1 - side)];
+  return {};
+}
+
+// (1 - e) / (1 + e) with e = 2^(c |x|), c < 0, and its negative where x < 0: that is 1 - 2 / (1 + 2^(-c x))
+// on both sides of 0, right to one rounding of 1. Infinite powers give 1, powers of 0 give -1.
+std::optional<Id> odd_quotient(Pool& p, Id id) {
+  const Term t = p[id];
+  double zero = 1, c = 0;
+  if (t.op != Op::select || t.type != Type::real || !is_minus(p, t.args[1], t.args[2])) return {};
+  const Term less = p[t.args[0]], quotient = p[t.args[2]];
+  if (less.op != Op::less || !is_number(p, less.args[1], &zero) || zero != 0 || quotient.op != Op::mul)
+    return {};
+  for (int side : {0, 1}) {
+    const Term inverse = p[quotient.args[size_t(side)]];
+    if (inverse.op != Op::recip) continue;
+    const auto e = one_plus(p, inverse.args[0]), minus = one_plus(p, quotient.args[size_t(1 - side)]);
+    if (!e || !minus || !is_minus(p, *minus, *e) || p[*e].op != Op::exp2) continue;
+    const Term scaled_by = p[p[*e].args[0]];
+    for (int f : {0, 1})
+      if (scaled_by.op == Op::mul && is_number(p, scaled_by.args[size_t(f)], &c) && c < 0)
+        if (const Id x = less.args[0]; is_magnitude(p, scaled_by.args[size_t(1 - f)], x)) {
+          const Id power = p.make(Op::exp2, {p.make(Op::mul, {x, p.literal(-c)})});
+          const Id share = p.make(Op::recip, {p.make(Op::add, {power, p.literal(1.0)})});
+          return p.make(Op::add, {p.make(Op::mul, {share, p.literal(-2.0)}), p.literal(1.0)});
+        }
+  }
+  return {};
+}
+
+Id without_odd_quotients(Pool& p, Id value) {
+  std::map<Id, Id> to;
+  for (Id id : expr::schedule(p, {value}))
+    if (const auto q = odd_quotient(p, id)) to[id] = *q;
+  return to.empty() ? value : expr::substitute(p, value, to);
+}
 } // namespace
 
 Scaled scaled(const Pool& p, Id value) {
@@ -136,6 +194,7 @@ Scaled scaled(const Pool& p, Id value) {
 }
 
 Id by_rows(Pool& p, Id value, const Varies& varies) {
+  value = without_odd_quotients(p, value);
   std::map<Id, Id> now;
   auto linear = [&](Id id) {
     Linear l;

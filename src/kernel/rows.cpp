@@ -14,6 +14,8 @@ namespace {
 constexpr int dear_join = 64;
 constexpr int64_t wide = 8,
                   held = 32; // neighbours a lane takes at once; columns a lane should have of a long row
+constexpr int64_t held_of_shared = 40,
+                  few_of_shared = 8192; // of a row that workgroups share; columns each has at least
 
 int power_above(int64_t n) {
   int p = 1;
@@ -91,9 +93,10 @@ public:
     }
     if (!folds || columns < wide) return false;
     teams_ = teams(columns, all, joining, t_);
+    teams_.rows = rows;
+    if (teams_.cluster > 1 && !stays()) teams_ = teams(columns, all, joining, alone(t_)), teams_.rows = rows;
     for (auto& l : lines_) // the parts of a row are of one axis
       if (l.body && l.folds && teams_.team > t_.lanes && l.axes.size() != l.lead + 1) return false;
-    teams_.rows = rows;
     const int64_t at_once = teams_.lanes / teams_.team;
     return rows <= at_once ? true : rows % at_once == 0;
   }
@@ -101,7 +104,7 @@ public:
   Kernel run() {
     Kernel out = k_;
     out.pool = std::make_shared<Pool>(*k_.pool);
-    out.lanes = teams_.lanes;
+    out.lanes = teams_.lanes, out.cluster = teams_.cluster;
     out.subgroup = t_.lanes;
     place_tiles(out);
     const int run = common_run();
@@ -133,30 +136,51 @@ private:
     return *at == want;
   }
 
+  static target::Target alone(target::Target t) {
+    t.cluster = 1;
+    return t;
+  }
+
+  // Every tile would lie in registers: shared memory of a workgroup is not that of its neighbour.
+  bool stays() const {
+    for (size_t m = 0; m < k_.memories.size(); ++m)
+      if (k_.memories[m].home != Home::global && seat(m, teams_).home == Home::shared) return false;
+    return true;
+  }
+
   // A tile that each lane reads at its own points lies in registers; of one element a row, in those of the
   // team.
+  struct Seat {
+    Home home;
+    Lanes lanes;
+  };
+
+  Seat seat(size_t m, const Teams& teams) const {
+    const Memory& x = k_.memories[m];
+    bool own = true, row = true;
+    for (auto& l : lines_) {
+      if (!l.body) continue;
+      const std::vector<TileAxis> lead(l.axes.begin(), l.axes.begin() + long(l.lead));
+      auto look = [&](const Ref& r, bool written) {
+        if (r.memory != int(m)) return;
+        row &= flat(k_, r, lead) && (!written || l.folds || l.columns() == 1);
+        own &= flat(k_, r, l.axes) && !(written && l.folds) && l.columns() > 1;
+      };
+      for (auto& r : l.body->refs) look(r, false);
+      for (auto& r : *l.dst) look(r, true);
+    }
+    if (row && x.size() == teams.rows) return {Home::register_, Lanes::replicated};
+    const bool few = own && ceil_div(x.size(), teams.lanes) <= most_held;
+    return {few ? Home::register_ : Home::shared, Lanes::owned};
+  }
+
   void place_tiles(Kernel& out) {
     for (size_t m = 0; m < out.memories.size(); ++m) {
       Memory& x = out.memories[m];
       if (x.home == Home::global) continue;
-      bool own = true, row = true;
-      for (auto& l : lines_) {
-        if (!l.body) continue;
-        const std::vector<TileAxis> lead(l.axes.begin(), l.axes.begin() + long(l.lead));
-        auto look = [&](const Ref& r, bool written) {
-          if (r.memory != int(m)) return;
-          row &= flat(out, r, lead) && (!written || l.folds || l.columns() == 1);
-          own &= flat(out, r, l.axes) && !(written && l.folds) && l.columns() > 1;
-        };
-        for (auto& r : l.body->refs) look(r, false);
-        for (auto& r : *l.dst) look(r, true);
-      }
-      const int64_t a_lane = ceil_div(x.size(), teams_.lanes);
+      const Seat s = seat(m, teams_);
       x.team = Team::workgroup;
-      x.home =
-          (row && x.size() == teams_.rows) || (own && a_lane <= most_held) ? Home::register_ : Home::shared;
-      x.lanes =
-          x.home == Home::register_ && row && x.size() == teams_.rows ? Lanes::replicated : Lanes::owned;
+      x.home = s.home, x.lanes = s.lanes;
     }
   }
 
@@ -190,7 +214,7 @@ private:
   }
 
   // Within a subgroup lanes exchange; several subgroups of a row meet in shared memory, and every lane reads
-  // the parts.
+  // the parts. Workgroups of a cluster then write what they have into each other's shared memory.
   void fold(Kernel& k, const Fold& f, int run, Block& out) {
     Fold one = f;
     one.vector = int(f.kept.size());
@@ -210,32 +234,59 @@ private:
     if (rounds * parts * share != columns)
       one.limits.insert(one.limits.begin(), Coordinate{constant(columns - 1) - index, {}});
     put(k, one, f.folded[0].var, index);
-    Fold rest;
-    rest.kept = f.kept;
-    rest.folded = {{k.fresh("w"), parts}};
-    rest.bounds = f.bounds;
-    rest.dst = f.dst;
-    rest.identity = f.identity;
-    rest.combine = f.combine;
-    rest.deal = {0, teams_.team, 1, true};
-    for (size_t d = 0; d < f.dst.size(); ++d) {
-      const Type type = f.identity[d].type;
+    one.dst = meeting(k, f, parts, variable(w), Team::workgroup);
+    const std::vector<Ref> first = one.dst;
+    out.push_back({std::move(one)});
+    if (teams_.cluster == 1) {
+      out.push_back({joined(k, f, first, {}, parts, teams_.team)});
+      return;
+    }
+    const Var g = k.fresh("w");
+    const std::vector<Ref> second = meeting(k, f, teams_.cluster, variable(g), Team::cluster);
+    const int64_t each = parts / teams_.cluster;
+    Fold near = joined(k, f, first, variable(g, each), each, teams_.team / teams_.cluster);
+    near.kept.push_back({g, teams_.cluster});
+    near.dst = second;
+    out.push_back({std::move(near)});
+    out.push_back({joined(k, f, second, {}, teams_.cluster, teams_.team)});
+  }
+
+  // Tiles of [row, part] for the components of f, at `part` of this row.
+  std::vector<Ref> meeting(Kernel& k, const Fold& f, int64_t parts, const Affine& part, Team team) const {
+    std::vector<Ref> out;
+    const Affine row = f.kept.empty() ? constant(0) : variable(f.kept[0].var);
+    for (auto& e : f.identity) {
       Memory m;
       m.name = "part" + std::to_string(k.memories.size());
       m.home = Home::shared;
-      m.format = type == Type::real ? k.compute : type == Type::index ? Format::i64 : Format::boolean;
+      m.format = e.type == Type::real ? k.compute : e.type == Type::index ? Format::i64 : Format::boolean;
       m.shape = {teams_.rows, parts};
       m.strides = row_major(m.shape);
       m.access = Access::read_write;
-      m.team = Team::workgroup;
-      const int memory = k.add(std::move(m));
-      const Affine row = f.kept.empty() ? constant(0) : variable(f.kept[0].var);
-      one.dst[d] = {memory, {{row, {}}, {variable(w), {}}}, false};
-      rest.body.refs.push_back({memory, {{row, {}}, {variable(rest.folded[0].var), {}}}, false});
-      rest.body.values.push_back(k.pool->leaf(expr::Op::arg, type, int64_t(d)));
+      m.team = team;
+      out.push_back({k.add(std::move(m)), {{row, {}}, {part, {}}}, false});
     }
-    out.push_back({std::move(one)});
-    out.push_back({std::move(rest)});
+    return out;
+  }
+
+  // Parts from .. from + n of f's row, folded by every lane of a team.
+  static Fold joined(Kernel& k, const Fold& f, const std::vector<Ref>& parts, const Affine& from, int64_t n,
+                     int team) {
+    Fold out;
+    out.kept = f.kept;
+    out.folded = {{k.fresh("w"), n}};
+    out.bounds = f.bounds;
+    out.dst = f.dst;
+    out.identity = f.identity;
+    out.combine = f.combine;
+    out.deal = {0, team, 1, true};
+    for (size_t d = 0; d < f.dst.size(); ++d) {
+      Ref r = parts[d];
+      r.index[1].affine = from + variable(out.folded[0].var);
+      out.body.refs.push_back(std::move(r));
+      out.body.values.push_back(k.pool->leaf(expr::Op::arg, f.identity[d].type, int64_t(d)));
+    }
+    return out;
   }
 
   static void put(Kernel& k, Fold& f, Var v, const Affine& by) {
@@ -277,18 +328,40 @@ private:
 };
 } // namespace
 
+namespace {
+// Workgroups that share a long row: where its elements would not stay in the registers of one, or where rows
+// are so few that workers idle.
+int sharing(int64_t columns, int64_t rows, int joining, const target::Target& t) {
+  int ways = 1;
+  if (t.cluster == 1 || joining > dear_join) return ways;
+  const int64_t kept = int64_t(t.long_row_lanes) * most_held,
+                wanted = int64_t(t.long_row_lanes) / 2 * held_of_shared;
+  if (columns > kept && columns <= t.cluster * kept)
+    while (ways < t.cluster && ways * wanted < columns) ways *= 2;
+  while (ways < t.cluster && 2 * rows <= t.workers && 2 * ways * rows <= 2 * t.workers &&
+         2 * ways * few_of_shared <= columns)
+    ways *= 2;
+  return ways;
+}
+} // namespace
+
 // Short rows: a lane for every two runs of neighbours, several rows a subgroup. Long ones: as many lanes as
 // leave each a few dozen columns. Several rows a team in turn where they are short, so that enough bytes are
 // on their way.
 Teams teams(int64_t columns, int64_t rows, int joining, const target::Target& t) {
   Teams out;
   const int most = std::max(t.workgroup_limit, t.long_row_lanes);
-  if (columns <= held * t.lanes)
+  out.cluster = sharing(columns, rows, joining, t);
+  if (out.cluster > 1)
+    out.team = out.cluster * std::clamp(power_above(ceil_div(columns, held_of_shared * out.cluster)),
+                                        t.workgroup_limit, most);
+  else if (columns <= held * t.lanes)
     out.team = std::min(t.lanes, power_above(ceil_div(columns, 2 * wide)));
   else
     out.team = std::min(joining > dear_join ? t.lanes : most, power_above(ceil_div(columns, held)));
   out.lanes = std::max(t.workgroup_limit, out.team);
   out.columns = ceil_div(columns, out.team);
+  if (out.cluster > 1) return out;
   int64_t turns = std::max<int64_t>(1, std::min<int64_t>(4, held / std::max<int64_t>(wide, out.columns)));
   const int64_t at_once = out.lanes / out.team;
   while (turns > 1 && rows < turns * at_once * 2 * t.workers) turns /= 2;

@@ -7,8 +7,9 @@
 namespace tang::kernel {
 
 struct Teams {
-  int lanes = 1, team = 1; // of a workgroup, of a row
-  int64_t rows = 1;        // of a workgroup
+  int lanes = 1, team = 1; // of a block, of a row
+  int cluster = 1;         // workgroups that share a block
+  int64_t rows = 1;        // of a block
   int64_t columns = 0;     // that a lane holds of a row, at most
 };
 

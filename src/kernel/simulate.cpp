@@ -51,7 +51,9 @@ struct IfCode {
   const If* node;
   std::shared_ptr<CodeBlock> then;
 };
-struct BarrierCode {};
+struct BarrierCode {
+  Team team;
+};
 struct Code {
   std::variant<ApplyCode, FoldCode, ContractCode, LetCode, LoopCode, IfCode, BarrierCode> node;
 };
@@ -73,7 +75,7 @@ class Compiler {
                      [&](const Contract& x) {
                        out.push_back({ContractCode{std::make_shared<Contraction>(k_, id, s, x)}});
                      },
-                     [&](const Barrier&) { out.push_back({BarrierCode{}}); },
+                     [&](const Barrier& x) { out.push_back({BarrierCode{x.team}}); },
                      [&](const Let& x) {
                        LetCode c{&x, nullptr};
                        if (x.kind == Let::load) {
@@ -219,7 +221,7 @@ class Worker {
     std::visit(Match{[&](const ApplyCode& c) { run(c); }, [&](FoldCode& c) { run(c); },
                      [&](const ContractCode& c) { c.contraction->run(m_, vars_.data()); },
                      [&](const LetCode& c) { run(c); }, [&](const LoopCode& c) { run(c); },
-                     [&](const IfCode& c) { run(c); }, [&](const BarrierCode&) { m_.barrier(); }},
+                     [&](const IfCode& c) { run(c); }, [&](const BarrierCode& c) { m_.barrier(c.team); }},
                const_cast<Code&>((*f.block)[f.at++]).node);  // the scratch registers lie beside the code
     return true;
   }

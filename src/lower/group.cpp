@@ -198,7 +198,7 @@ struct GroupLowerer {
     kernel::Kernel& k = out.main.kernel;
     if (kernel::has_teams(t) && group.shared.empty()) { // a row is read once, and kept by the lanes that share it
       settle_constants(k);
-      const kernel::Teams x = kernel::teams(whole_columns(), 1, 0, t);
+      const kernel::Teams x = kernel::teams(whole_columns(), all_rows(), 0, t);
       keep_dear_terms(k, x.lanes * kernel::most_held * 4, dear_effort);
     } else if (group.shared.empty()) {
       keep_dear_terms(k, t.workgroup_limit == 1 ? t.fast_memory : t.fast_memory / 4, 0); // rows alone later
@@ -207,6 +207,11 @@ struct GroupLowerer {
     if (t.workgroup_limit == 1) skew_rows(out.main.kernel);
     globals_first(out.main.kernel);
     return std::move(out);
+  }
+  int64_t all_rows() const {
+    int64_t n = 1;
+    for (auto& e : comp(group.members[0].node).points) n = mul_saturated(n, e.value());
+    return n;
   }
   int64_t whole_columns() const {
     int64_t n = 1;

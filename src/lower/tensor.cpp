@@ -57,7 +57,8 @@ No TensorLowerer::operand(const ir::Comp& n, const std::vector<int>& core, const
   const int k = term_axis(core, c);
   const ir::Form& last = a.view.back();
   // What no bulk copy can address is laid out anew first: rows of terms that begin at multiples of 16 bytes.
-  const bool copies = !addressable(n, a, k, side, f_.format(a.from));
+  const int64_t terms = round_up(f_.extent(n, core, k), 16);
+  const bool copies = !addressable(n, a, k, side, terms, f_.format(a.from));
   const bool k_inner = copies || last.axis(k) == 1;
   Place pl;
   pl.at.resize(size_t(n.axis_count()));
@@ -66,7 +67,7 @@ No TensorLowerer::operand(const ir::Comp& n, const std::vector<int>& core, const
   const kernel::Var row = f_.k.fresh("r"), column = f_.k.fresh("c");
   const int row_axis = k_inner ? side : k, column_axis = k_inner ? k : side;
   auto width = [&](int axis) {
-    return axis == k ? round_up(f_.extent(n, core, axis), 16) : f_.extent(n, core, axis);
+    return axis == k ? terms : f_.extent(n, core, axis);
   };
   pl.at[size_t(row_axis)] = pl.at[size_t(row_axis)] + variable(row);
   pl.at[size_t(column_axis)] = pl.at[size_t(column_axis)] + variable(column);

@@ -15,8 +15,8 @@ using kernel::Fold;
 using kernel::variable;
 
 // Can a bulk copy address the read? Plain coordinates, one side's elements next to each other, 16-byte rows,
-// five dimensions.
-bool TensorLowerer::addressable(const ir::Comp& n, const ir::Arg& a, int k, int side,
+// five dimensions. What a ragged last block of terms reads beyond them must lie outside the array, where it is 0.
+bool TensorLowerer::addressable(const ir::Comp& n, const ir::Arg& a, int k, int side, int64_t terms,
                                 kernel::Format f) const {
   const auto shape = g_.shape(a.from);
   int64_t bytes = expr::row(f).bits / 8;
@@ -25,12 +25,14 @@ bool TensorLowerer::addressable(const ir::Comp& n, const ir::Arg& a, int k, int 
     if (d + 1 < shape.size()) aligned &= bytes % 16 == 0;
     bytes *= shape[d].value();
   }
-  for (auto& v : a.view) {
+  const bool ragged = n.extent(k).value() % terms;
+  for (size_t d = 0; d < a.view.size(); ++d) {
+    const ir::Form& v = a.view[d];
+    if (ragged && v.axis(k)) aligned &= v.is_pick() && shape[d].value() == n.extent(k).value();
     aligned &= v.args.empty();
     for (int x : {k, side}) aligned &= v.axis(x) == 0 || v.axis(x) == 1;
     aligned &= !(v.axis(k) && v.axis(side));
   }
-  (void)n;
   // Instructions of 32-bit operands take rows of terms only.
   return aligned &&
          (a.view.back().axis(k) == 1 || (a.view.back().axis(side) == 1 && expr::row(f).bits == 16));

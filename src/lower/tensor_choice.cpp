@@ -14,9 +14,18 @@ using target::WorkOrder;
 
 constexpr int64_t team_rows = 64;
 constexpr int64_t shared_cache = int64_t(32) << 20; // bytes of operands that workgroups of one section share
-constexpr double block_seconds = 1.2e-6; // of a block of rows and columns: its first bytes and its last
-constexpr double join_seconds = 1.5e-6;  // of a tile's parts: stored, counted, read again
-constexpr int64_t long_loop = 8192;      // blocks are so many that a wider one beats a second slot
+// Fitted to 130 timed candidates of nine products on an H200 (2026-11-30; `choices` in bench/h200/tensor.cpp
+// times them).
+constexpr double block_seconds = 0.3e-6; // of a block of rows and columns: its first bytes and its last
+constexpr double join_seconds = 1.2e-6;  // of a tile's parts: stored, counted, read again
+constexpr double step_seconds = 0.15e-6; // of 128 terms at least, however few rows and columns there are
+constexpr double lane_seconds = 0.8e-9;  // of a value that lanes store where no bulk copy can
+// A worker alone, and its share where all are busy: of the mean arithmetic rate, of the mean rate of the near
+// cache.
+constexpr double one_computes = 1.11, all_compute = 0.88, one_reads = 2.95, all_read = 2.1;
+constexpr double crooked = 2;       // rows of terms that begin in the middle of a 128-byte line
+constexpr double from_near = 1.3;   // operands that a cache keeps from one use to the next
+constexpr int64_t long_loop = 8192; // blocks are so many that a wider one beats a second slot
 
 struct TensorChooser {
   const ir::Graph& g;
@@ -130,6 +139,7 @@ struct TensorChooser {
     if (r.reuse) c.text += " reuse";
     if (r.hoisted > 1) c.text += " hoisted " + std::to_string(r.hoisted);
     if (r.split > 1) c.text += " split " + std::to_string(r.split);
+    if (r.polynomial) c.text += " polynomial " + std::to_string(r.polynomial);
     if (r.persist == Persist::dynamic) c.text += " dynamic";
     constexpr const char* orders[] = {"", " grouped ", " longest first ", " first rows first "};
     if (r.order != WorkOrder::linear) c.text += orders[int(r.order)] + std::to_string(r.group);
@@ -158,27 +168,32 @@ struct TensorChooser {
       if (group.role[a] == plan::Role::grid && int(a) != base.rows && int(a) != columns)
         batch *= group.extent[a];
     const double memory = double(batch) * double(m * k + k * n + m * n) * 2 *
-                          double(expr::row(base.format).bits / 16) / t.memory_rate;
+                          double(expr::row(base.format).bits / 16) / (t.memory_rate * from_near);
     std::vector<Candidate> order;
     const int64_t narrower = expr::row(base.format).bits / 16; // a box is 128 bytes of terms
     for (Shape s : {Shape{2, 256, 64, 4, 1.0}, Shape{2, 192, 64, 4, 0.97}, Shape{2, 128, 64, 6, 0.93},
-                    Shape{2, 64, 128, 4, 0.75}, Shape{1, 256, 64, 4, 0.75}, Shape{1, 128, 128, 4, 0.65},
-                    Shape{1, 96, 128, 5, 0.6}, Shape{1, 64, 128, 6, 0.5}, Shape{1, 32, 128, 8, 0.3}}) {
+                    Shape{2, 64, 128, 4, 0.9}, Shape{1, 256, 64, 4, 0.96}, Shape{1, 128, 128, 4, 0.9},
+                    Shape{1, 96, 128, 5, 0.87}, Shape{1, 64, 128, 6, 0.73}, Shape{1, 32, 128, 8, 0.5}}) {
       s.loop /= narrower;
       const int64_t rows = team_rows * s.math, steps = (k + s.loop - 1) / s.loop;
-      const double depth = double(s.loop), arithmetic = 2 * double(rows * s.columns) * depth /
-                                                        (t.matrix_rate / double(narrower) * s.reached);
-      const double bytes = 2 * double(narrower) * double(rows + s.columns) * depth / t.near_rate;
+      const double depth = double(s.loop);
       for (int64_t split = 1; split <= 16 && split * 2 <= std::max<int64_t>(2, steps); ++split) {
         const int64_t part = (steps + split - 1) / split;
         if ((steps + part - 1) / part != split) continue;
         const int64_t work = batch * blocks(base.rows, rows) * blocks(columns, s.columns) * split;
         const double waves = double((work + t.workers - 1) / t.workers);
+        const double idle = double(t.workers) / double(std::min<int64_t>(work, t.workers));
+        const double computes = std::min(one_computes, all_compute * idle) * t.matrix_rate / double(narrower);
+        const double reads = std::min(one_reads, all_read * idle) * t.near_rate;
+        const double arithmetic = 2 * double(rows * s.columns) * depth / (computes * s.reached);
+        const double bytes = 2 * double(narrower * (std::min(rows, m) + std::min(s.columns, n))) * depth *
+                             (k * 2 * narrower % 128 ? crooked : 1) / reads;
+        const double step = std::max({arithmetic, bytes, step_seconds * depth * double(narrower) / 128});
         // A part is stored by each team; of a tile's parts one block reads all, a team its rows alone.
         const double part_bytes = double(team_rows * s.columns) * 4;
-        const double store = split > 1 ? double(s.math + 1) * part_bytes / t.near_rate : 0;
-        double seconds =
-            std::max(waves * (double(part) * std::max(arithmetic, bytes) + block_seconds + store), memory);
+        double store = split > 1 ? double(s.math + 1) * part_bytes / t.near_rate : 0;
+        if (s.columns % 64) store += lane_seconds * double(std::min(team_rows, m) * std::min(s.columns, n));
+        double seconds = std::max(waves * (double(part) * step + block_seconds + store), memory);
         if (split > 1) seconds += join_seconds + double(split) * part_bytes / t.near_rate;
         order.push_back({seconds, s, split});
       }

@@ -52,7 +52,7 @@ private:
 
   Ref whole(int memory, const std::vector<kernel::TileAxis>& axes) const;
   bool reads_loop(const Ref& r) const;
-  bool addressable(const ir::Comp& n, const ir::Arg& a, int k, int side, kernel::Format f) const;
+  bool addressable(const ir::Comp& n, const ir::Arg& a, int k, int side, int64_t terms, kernel::Format f) const;
 
   ir::Graph& g_;
   const plan::Plan& plan_;

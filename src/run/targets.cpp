@@ -54,7 +54,9 @@ Result<Opened> open_cuda(const TargetOptions& o) {
   auto compiler = device::CudaCompiler::find(c);
   if (!compiler) return Refusal{compiler.why()};
   const std::string arch = "sm_" + std::to_string((*gpu)->capability()) + ((*gpu)->capability() == 90 ? "a" : "");
-  return Opened{target::cuda_target(), (*gpu)->name() + ", " + (*compiler)->identity(), on_cuda(*compiler, *gpu, arch)};
+  target::Target t = target::cuda_target();
+  if ((*gpu)->capability() < 90) t.cluster = 1;
+  return Opened{t, (*gpu)->name() + ", " + (*compiler)->identity(), on_cuda(*compiler, *gpu, arch)};
 }
 
 Result<Opened> open_opencl(const TargetOptions&) {

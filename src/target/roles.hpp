@@ -20,6 +20,9 @@ struct Roles {
   bool late = false;       // what rescales the last contraction's result runs between the two issues
   int lag = 1;        // contractions in flight before a slot is given back, where nothing reads the result
   bool reuse = false; // results are staged in the slot of a hoisted operand
+  // Of eight neighbouring powers of two of a lane, how many are polynomials on the multiply-add units: where
+  // the unit for special functions is the slower one.
+  int polynomial = 0;
   // Parts of a sum's loop that are blocks of work of their own: the last team to finish a tile adds them, in
   // order.
   int split = 1;

@@ -53,6 +53,7 @@ Target cuda_target() {
   t.workgroup_limit = 256;
   t.exchanges = true;
   t.long_row_lanes = 1024;
+  t.cluster = 8; // any such chip runs that many
   t.fast_memory = 200 << 10;
   t.near_memory = 200 << 10;
   t.workers = 132;

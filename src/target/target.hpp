@@ -15,6 +15,7 @@ struct Target {
   int workgroup_limit = 1;           // lanes of one workgroup
   bool exchanges = false;            // lanes of a subgroup read each other's registers
   int long_row_lanes = 0;            // of a workgroup with one long row; 0: as any
+  int cluster = 1;                   // workgroups that may share one block, and write each other's tiles
   int64_t fast_memory = 0;           // bytes private to a workgroup: L2 of a core, shared memory of an SM
   int64_t near_memory = 0;           // bytes of the level above: L1
   int workers = 1;                   // workgroups that run at once: threads, SMs

@@ -159,6 +159,7 @@ const std::vector<RoleNumber>& role_numbers() {
                                               role_number("late", &R::late, 0, 1),
                                               role_number("lag", &R::lag, 0, 7),
                                               role_number("reuse", &R::reuse, 0, 1),
+                                              role_number("polynomial", &R::polynomial, 0, 8),
                                               role_number("split", &R::split, 1, 64),
                                               role_number("dynamic", &R::persist, 0, 1),
                                               role_number("order", &R::order, 0, 3),

@@ -236,6 +236,33 @@ TEST(tensor, narrow_tiles_leave_their_neighbours_alone) {
   EXPECT_EQ(trouble(r.program, r.before, r.want, 4), "");
 }
 
+// Sums over parts of a row: terms beyond a part belong to the next one.
+TEST(tensor, a_ragged_block_of_terms_does_not_reach_into_a_neighbour) {
+  ir::Builder b;
+  ir::Tensor x = b.input("a", {64, 80}, bf16), y = b.input("b", {64, 80}, bf16);
+  auto [i, j] = ir::axes<"i j">();
+  const ir::Axis part = ir::axis("p", ir::Extent(2)), term = ir::axis("l", ir::Extent(40));
+  auto at = [&] { return 40 * ir::Index(part) + ir::Index(term); };
+  b.output(ir::map({part, i, j}, ir::sum(term, x(i, at()) * y(j, at()))), "out", bf16);
+  const ir::Graph g = b.graph();
+  const Derived d = derive(g, {}, target::hopper_target());
+  const eval::Inputs in = rounded_inputs(g);
+  auto got = simulate(d, in);
+  EXPECT_LT(eval::difference(got["out"], filled(eval::run(g, in).at("out"))), 8e-3);
+}
+
+TEST(tensor, rows_that_do_not_exist_are_not_copied) {
+  const Roles r = roles(matmul(4, 64, 256, false, true));
+  bool short_box = false;
+  for (auto& m : r.program.maps) short_box |= m.box.front() == 4;
+  EXPECT_TRUE(short_box);
+  for (auto& ring : r.program.rings) EXPECT_LT(ring.arrives, ring.bytes);
+  EXPECT_EQ(trouble(r.program, r.before, r.want, 4), "");
+  // Rows of terms are 0 where there are none, and are copied whole.
+  const Roles terms = roles(matmul(64, 64, 40, true, false));
+  EXPECT_EQ(trouble(terms.program, terms.before, terms.want, 4), "");
+}
+
 TEST(tensor, parts_of_a_loop_join_in_order) {
   const Roles r = roles(matmul(8, 64, 1024, false, true), 4);
   EXPECT_EQ(trouble(r.program, r.before, r.want, 4), "");
