@@ -53,6 +53,7 @@ int fuzz_targets(const Common& c, const FuzzArguments& a) {
   s.cases = a.cases;
   s.targets = a.targets;
   s.shrink = !a.no_shrinking;
+  s.reach.templates = !a.no_templates;
   s.batch = a.batch;
   s.in_memory = a.compiler == "tcc";
   s.folder = c.out;

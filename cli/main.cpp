@@ -186,6 +186,7 @@ int main(int argc, char** argv) {
   fuzz->add_option("--out", c.out, "folder of what was found, as .tang files");
   fuzz->add_option("--compiler", fuzzing.compiler, "of the C target: system, or tcc inside this process (one lane, optimizes nothing)")->check(CLI::IsMember({"system", "tcc"}))->default_val("system");
   fuzz->add_flag("--no-shrinking", fuzzing.no_shrinking, "findings as they are");
+  fuzz->add_flag("--no-templates", fuzzing.no_templates, "without the graphs that one rule each is for, as make test draws");
   fuzz->callback([&] {
     if (!fuzzing.cases && fuzzing.seconds <= 0) fuzzing.seconds = 60;
     act = [&] { return cli::fuzz_targets(c, fuzzing); };

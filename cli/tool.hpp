@@ -91,6 +91,7 @@ struct FuzzArguments {
   uint64_t skip = 0;
   int64_t mutants = 0; // sites an operator, of kernels that random cases give
   bool no_shrinking = false;
+  bool no_templates = false;
   std::vector<std::string> targets;
   std::string choices; // of one case, to repeat it
   std::string file;    // of one case, as a finding is written

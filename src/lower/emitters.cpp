@@ -143,8 +143,8 @@ void Emitters::start(const plan::Member& m, kernel::Block& to) {
     Ref dst{whole.memory, {}, false};
     for (int64_t e : f_.k.memories[size_t(whole.memory)].shape) {
       const kernel::Var v = f_.k.fresh("z");
-      if (e > 1) a.axes.push_back({v, e});
-      dst.index.push_back({e > 1 ? variable(v) : constant(0), {}});
+      if (e != 1) a.axes.push_back({v, e});
+      dst.index.push_back({e != 1 ? variable(v) : constant(0), {}});
     }
     a.dst = {dst};
     a.body.values = {f_.k.pool->literal(n.monoid->identity[c])};

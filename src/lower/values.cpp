@@ -255,7 +255,7 @@ void Emitters::start_result(const plan::Member& m, const std::vector<int>& insid
     for (int x : n.outs[c].axes) {
       const int core = m.axis[size_t(x)];
       const bool fixed = core >= 0 && std::find(inside.begin(), inside.end(), core) == inside.end();
-      const int64_t whole = n.extent(x).value(), e = fixed ? f_.tile(core) : whole;
+      const int64_t whole = n.extent(x).value(), e = fixed && whole ? f_.tile(core) : whole;
       if (fixed) at.at[size_t(x)] = variable(f_.block[size_t(core)]);
       if (e == 1) continue;
       const Var v = f_.k.fresh("z");

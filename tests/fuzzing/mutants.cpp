@@ -44,7 +44,7 @@ std::vector<fuzz::Subject> subjects() {
         fuzz::Subject s{c.name, run::derive(g, o), in};
         int64_t points = 0;
         for (auto& l : s.derivation.kernels.kernels) points += kernel::workgroups(l.kernel);
-        if (s.derivation.kernels.kernels.size() < 12 && points < 4000) out.push_back(std::move(s));
+        if (s.derivation.kernels.kernels.size() < 16 && points < 6000) out.push_back(std::move(s));
       } catch (const Error&) {} // its tiles do not fit
     }});
   }

@@ -27,7 +27,7 @@ void none_found(const std::string& target, uint64_t skip, int64_t cases, bool in
       absent = f.what;
     else
       ADD_FAILURE() << f.kind << " on " << f.target << ", seed " << f.seed << ": " << f.what
-                    << "\n  tang fuzz --targets " << f.target << " --choices " << words(f.choices);
+                    << "\n  tang fuzz --no-templates --targets " << f.target << " --choices " << words(f.choices);
   });
   if (!absent.empty()) GTEST_SKIP() << target << ": " << absent;
   std::printf("%s", text(sum).c_str());

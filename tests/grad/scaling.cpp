@@ -78,7 +78,7 @@ TEST(grad_scaling, f16_trains_as_f32_does_with_the_scale_and_not_without) {
               unscaled.back());
   EXPECT_LT(full.back(), 0.5 * full.front());
   EXPECT_NEAR(scaled.back(), full.back(), 0.02 * full.front());
-  EXPECT_GT(unscaled.back(), 0.5 * full.front());
+  EXPECT_GT(unscaled.back(), 10 * full.back());
 }
 
 TEST(grad_scaling, a_step_that_overflows_changes_nothing_but_the_scale) {

@@ -21,8 +21,8 @@ TEST(tune_cost, padding_is_executed_and_counted) {
   run::Options o;
   o.target = target::c_target(16, 1);
   const auto s = space(tests::product(49, 65, 40), o, tests::made_up());
-  // 49 rows are five strips of 12; 65 columns are two workgroups of two panels of 32.
-  EXPECT_EQ(s.candidates[0].work.contracted, 2.0 * 60 * 128 * 40);
+  // 65 columns are two workgroups of two panels of 32; 49 rows are five strips of 12, the last of one row.
+  EXPECT_EQ(s.candidates[0].work.contracted, 2.0 * 49 * 128 * 40);
   EXPECT_EQ(s.candidates[0].work.padded, 2.0 * 60 * 128 * 40);
   EXPECT_EQ(s.candidates[0].work.read, 4.0 * (49 + 65) * 40);
 }
