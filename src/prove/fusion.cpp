@@ -143,12 +143,17 @@ Step followed(const rewrite::FusionStep& s) {
         if (const Form g = in.form(f); keeps(kept, g)) moved.push_back(g);
       there.push_back(moved);
     }
-    if (ir::normal(there) == kept) out.order[guard] = there;
+    // Bounds over tensors are normal in more than one order.
+    const bool same = std::is_permutation(there.begin(), there.end(), kept.begin(), kept.end(),
+                                          [](const ir::Conj& x, const ir::Conj& y) {
+                                            return std::is_permutation(x.begin(), x.end(), y.begin(), y.end());
+                                          });
+    if (same || ir::normal(there) == kept) out.order[guard] = there;
   };
   for (auto& d : out.producer.guards) {
     const Domain now = in.domain(d);
-    auto it = std::find(out.after.guards.begin(), out.after.guards.end(), now);
-    if (it != out.after.guards.end()) order(int(it - out.after.guards.begin()), d, now);
+    for (size_t g = 0; g < out.after.guards.size(); ++g) // a reader may have the same domain more than once
+      if (out.after.guards[g] == now) order(int(g), d, now);
   }
   Domain kept;
   const ir::Id inner = in.body(out.producer.lift[0]);
