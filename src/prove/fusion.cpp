@@ -144,10 +144,10 @@ Step followed(const rewrite::FusionStep& s) {
       there.push_back(moved);
     }
     // Bounds over tensors are normal in more than one order.
-    const bool same = std::is_permutation(there.begin(), there.end(), kept.begin(), kept.end(),
-                                          [](const ir::Conj& x, const ir::Conj& y) {
-                                            return std::is_permutation(x.begin(), x.end(), y.begin(), y.end());
-                                          });
+    auto alike = [](const ir::Conj& x, const ir::Conj& y) {
+      return std::is_permutation(x.begin(), x.end(), y.begin(), y.end());
+    };
+    const bool same = std::is_permutation(there.begin(), there.end(), kept.begin(), kept.end(), alike);
     if (same || ir::normal(there) == kept) out.order[guard] = there;
   };
   for (auto& d : out.producer.guards) {
