@@ -2,7 +2,7 @@
 // simulator, and the role programs equal to their kernels for many orders of events.
 #include <array>
 
-#include "lower/pipeline.hpp"
+#include "lower/role_runs.hpp"
 #include "tang/grad/surface.hpp"
 #include "tang/kernel/simulate_roles.hpp"
 #include "tang/models/attention.hpp"
@@ -34,25 +34,6 @@ ir::Graph gradient(const Size& s) {
   b.output(a.out, "out", bf16);
   b.output(d[0], "dq", bf16), b.output(d[1], "dk", bf16), b.output(d[2], "dv", bf16);
   return b.graph();
-}
-
-eval::Inputs inputs_of(const ir::Graph& g) {
-  eval::Inputs in = random_inputs(g);
-  for (auto& n : g.nodes)
-    if (auto* x = n.input())
-      for (double& v : in[n.name].r) v = ir::rounded(2 * v, x->format);
-  return in;
-}
-
-double difference(const std::vector<kernel::Buffer>& a, const std::vector<kernel::Buffer>& b) {
-  double top = 0, off = 0;
-  for (size_t m = 0; m < a.size(); ++m)
-    for (size_t x = 0; x < a[m].r.size(); ++x) {
-      if (std::isnan(a[m].r[x]) != std::isnan(b[m].r[x])) return std::nan("");
-      if (std::isnan(a[m].r[x])) continue;
-      top = std::max(top, std::abs(a[m].r[x])), off = std::max(off, std::abs(a[m].r[x] - b[m].r[x]));
-    }
-  return off / top;
 }
 
 // Random values for what a kernel reads; results are poisoned.
@@ -102,7 +83,7 @@ TEST(tensor_gradient, every_kernel_is_a_role_program_and_equals_the_oracle) {
     for (auto& l : d.kernels.kernels)
       if (!l.roles) refused += l.label + ": " + l.refused + "\n";
     EXPECT_GE(kernels, 3) << refused << plan::print(d.plan); // forward, dq, dk and dv
-    const eval::Inputs in = inputs_of(g);
+    const eval::Inputs in = rounded_inputs(g);
     auto got = simulate({d.plan, d.kernels}, in);
     for (auto& [name, raw] : eval::run(g, in)) {
       const eval::Array a = filled(raw);
@@ -133,7 +114,7 @@ TEST(tensor_gradient, rewrites_of_operands_and_rows_keep_the_values) {
   for (const Size& s :
        {Size{2, 2, 40, 40, 8, true}, Size{2, 1, 40, 24, 8, true}, Size{1, 1, 24, 40, 8, false}}) {
     const ir::Graph g = gradient(s), now = rewritten(g);
-    const eval::Inputs in = inputs_of(g);
+    const eval::Inputs in = rounded_inputs(g);
     const auto want = eval::run(g, in), got = eval::run(now, in);
     for (auto& [name, a] : want) EXPECT_LT(eval::difference(filled(got.at(name)), filled(a)), 1e-9) << name;
   }

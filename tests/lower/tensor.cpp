@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <array>
 
-#include "lower/pipeline.hpp"
+#include "lower/role_runs.hpp"
 #include "tang/ir/surface.hpp"
 #include "tang/kernel/simulate_roles.hpp"
 
@@ -51,15 +51,6 @@ ir::Graph weighed(int64_t heads, int64_t rows, int64_t keys, int64_t d, bool cau
   return b.graph();
 }
 
-// Values of the inputs' own formats, so that only the kernels round.
-eval::Inputs rounded_inputs(const ir::Graph& g) {
-  eval::Inputs in = random_inputs(g);
-  for (auto& n : g.nodes)
-    if (auto* x = n.input())
-      for (double& v : in[n.name].r) v = ir::rounded(2 * v, x->format);
-  return in;
-}
-
 std::vector<kernel::Buffer> buffers(const Derived& d, const lower::Lowered& l, const eval::Inputs& in) {
   std::vector<kernel::Buffer> out;
   for (size_t a = 0; a < l.arguments.size(); ++a) {
@@ -75,18 +66,6 @@ std::vector<kernel::Buffer> buffers(const Derived& d, const lower::Lowered& l, c
       out.push_back(poisoned(l.kernel.memories[a].size()));
   }
   return out;
-}
-
-// The largest difference of two runs, over the largest value; NaN where one of them is.
-double difference(const std::vector<kernel::Buffer>& a, const std::vector<kernel::Buffer>& b) {
-  double top = 0, off = 0;
-  for (size_t m = 0; m < a.size(); ++m)
-    for (size_t x = 0; x < a[m].r.size(); ++x) {
-      if (std::isnan(a[m].r[x]) != std::isnan(b[m].r[x])) return std::nan("");
-      if (std::isnan(a[m].r[x])) continue;
-      top = std::max(top, std::abs(a[m].r[x])), off = std::max(off, std::abs(a[m].r[x] - b[m].r[x]));
-    }
-  return off / top;
 }
 
 // What a role program does wrong for some order of events: a fault, or another result.
