@@ -5,7 +5,8 @@
 //   (small sizes)
 //   choices WORK     a product's candidates of the cost rule, attention's first one with more and more
 //   polynomials, each timed      compile-choices WORK     the same, compiled only
-// WORK: gemm M N K nn|nt|tn|tt FORMAT, or attention BATCH HEADS KV_HEADS ROWS KEYS D MASK; the second letter
+// WORK: gemm M N K nn|nt|tn|tt FORMAT, conv BATCH HEIGHT WIDTH CHANNELS OUTS TAPS STRIDE GROUPS FORMAT (channels
+// last, padded by half the taps), or attention BATCH HEADS KV_HEADS ROWS KEYS D MASK; the second letter
 // of a transpose is B's: t is [N, K]. MASK: full, causal, window, softcap, alibi, prefix, document (causal
 // too). Usage: tensor [CACHE FOLDER].
 #include <algorithm>
@@ -21,10 +22,11 @@
 #include "tang/lower/tensor_choice.hpp"
 #include "tang/text/text.hpp"
 #include "tang/verify/verify.hpp"
-#include "tensor_work.hpp"
+#include "tensor_rows.hpp"
 
 using namespace tang;
 using bench::normals;
+using bench::product_row;
 using bench::real;
 using bench::Work;
 
@@ -151,7 +153,7 @@ private:
         schedule::GroupFields& f = s.groups[key];
         f.roles = c.roles, f.vectors = 1;
         for (size_t a = 0; a < c.tile.size(); ++a) f.tile[int(a)] = c.tile[a];
-        if (w.gemm()) {
+        if (!w.attends()) {
           out.emplace_back(c.text, s);
           continue;
         }
@@ -171,11 +173,13 @@ private:
     o.guards = guards;
     auto p = std::make_shared<run::CudaProgram>(w.graph(), *compiler_, gpu_, o);
     data_.clear();
-    for (const char* name : {"a", "b", "q", "k", "v", "dout"}) {
-      if (name[0] == 'd' && !w.backward()) continue;
-      if (w.gemm() != (name[0] == 'a' || name[0] == 'b')) continue;
+    for (auto& name : w.operands()) {
       data_[name] = normals(size_t(p->elements(name)), w.element, uint64_t(17 + name[0]));
       p->write(name, data_[name].data());
+    }
+    if (w.scaled()) {
+      const float a = float(Work::scale_a), b = float(Work::scale_b);
+      p->write("sa", &a), p->write("sb", &b);
     }
     if (w.mask == "alibi") {
       std::vector<float> slopes;
@@ -197,21 +201,21 @@ private:
   void check(const Work& w) {
     auto p = program(w, true);
     p->memory("out")->poison();
-    if (!w.gemm()) p->memory("lse")->poison();
+    if (w.attends()) p->memory("lse")->poison();
     for (const char* name : {"dq", "dk", "dv"})
       if (w.backward()) p->memory(name)->poison();
     p->run();
     p->run(); // back to back: counters and barriers are as they were
-    std::vector<uint8_t> out(size_t(p->elements("out") * run::bytes_of(w.element)));
+    std::vector<uint8_t> out(size_t(p->elements("out") * run::bytes_of(w.result())));
     p->read("out", out.data());
     int64_t bad = 0;
-    for (int64_t i = 0; i < p->elements("out"); ++i) bad += !std::isfinite(real(out, i, w.element));
+    for (int64_t i = 0; i < p->elements("out"); ++i) bad += !std::isfinite(real(out, i, w.result()));
     std::vector<float> lse;
-    if (!w.gemm()) lse.resize(size_t(p->elements("lse"))), p->read("lse", lse.data());
-    const int samples = w.gemm() && w.n * w.k > int64_t(20) << 20 ? 16 : 64;
+    if (w.attends()) lse.resize(size_t(p->elements("lse"))), p->read("lse", lse.data());
+    const int64_t all = w.result_rows();
+    const int samples = !w.attends() && w.flops() / double(all) > 4e7 ? 16 : 64;
     std::mt19937_64 rng(5);
     std::vector<int64_t> rows;
-    const int64_t all = w.gemm() ? w.m : w.batch * w.heads * w.rows;
     for (int s = 0; s < samples; ++s)
       rows.push_back(s < 4 ? (s % 2 ? all - 1 - s / 2 : s / 2) % all : int64_t(rng() % uint64_t(all)));
     std::vector<double> num(rows.size()), den(rows.size()), off(rows.size());
@@ -220,8 +224,8 @@ private:
     for (unsigned t = 0; t < cores; ++t)
       threads.emplace_back([&, t] {
         for (size_t s = t; s < rows.size(); s += cores)
-          w.gemm() ? gemm_row(w, out, rows[s], num[s], den[s])
-                   : attention_row(w, out, lse, rows[s], num[s], den[s], off[s]);
+          w.attends() ? attention_row(w, out, lse, rows[s], num[s], den[s], off[s])
+                      : product_row(w, data_, out, rows[s], num[s], den[s]);
       });
     for (auto& t : threads) t.join();
     double n = 0, d = 0, worst = 0;
@@ -264,20 +268,6 @@ private:
         if (!c.ok)
           std::printf(" [%s (%s): %.2e, %lld unwritten %s]", c.what.c_str(), c.schedule.c_str(), c.error,
                       static_cast<long long>(c.unwritten), c.why.c_str());
-  }
-
-  void gemm_row(const Work& w, const std::vector<uint8_t>& out, int64_t i, double& num, double& den) {
-    const auto &a = data_.at("a"), &b = data_.at("b");
-    std::vector<double> sum(size_t(w.n), 0.0);
-    for (int64_t l = 0; l < w.k; ++l) {
-      const double x = real(a, w.at('a') ? l * w.m + i : i * w.k + l, w.element);
-      for (int64_t j = 0; j < w.n; ++j)
-        sum[size_t(j)] += x * real(b, w.at('b') ? j * w.k + l : l * w.n + j, w.element);
-    }
-    for (int64_t j = 0; j < w.n; ++j) {
-      const double e = real(out, i * w.n + j, w.element) - sum[size_t(j)];
-      num += e * e, den += sum[size_t(j)] * sum[size_t(j)];
-    }
   }
 
   void attention_row(const Work& w, const std::vector<uint8_t>& out, const std::vector<float>& lse,
@@ -406,7 +396,8 @@ private:
     constexpr int replays = 20;
     std::string key = w.kind + w.transposes + w.format + w.mask;
     for (auto& [label, loop] : w.told) key += label + std::to_string(loop);
-    for (int64_t x : {w.m, w.n, w.k, w.batch, w.heads, w.kv, w.rows, w.keys, w.d})
+    for (int64_t x : {w.m, w.n, w.k, w.batch, w.heads, w.kv, w.rows, w.keys, w.d, w.height, w.width, w.channels,
+                      w.outs, w.taps, w.stride, w.groups})
       key += " " + std::to_string(x);
     if (key != timed_) {
       graph_.reset(), program_.reset();
@@ -460,7 +451,7 @@ private:
   std::shared_ptr<device::CudaCompiler> compiler_;
   std::shared_ptr<device::Cuda> gpu_;
   schedule::Schedule schedule_;
-  std::map<std::string, std::vector<uint8_t>> data_;
+  bench::Data data_;
   std::string timed_;
   int graphed_ = 0; // runs in the graph
   std::shared_ptr<run::CudaProgram> program_;

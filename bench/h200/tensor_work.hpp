@@ -8,6 +8,7 @@
 
 #include "tang/grad/surface.hpp"
 #include "tang/models/attention.hpp"
+#include "tang/models/conv.hpp"
 #include "tang/run/cuda.hpp"
 
 namespace tang::bench {
@@ -19,12 +20,31 @@ struct Work {
   // contractions stay in flight; one before that: 3 for three warpgroups.
   std::vector<std::pair<std::string, int64_t>> told;
   int64_t m = 0, n = 0, k = 0, batch = 0, heads = 0, kv = 0, rows = 0, keys = 0, d = 0;
+  int64_t height = 0, width = 0, channels = 0, outs = 0, taps = 0, stride = 1, groups = 1;
 
   bool gemm() const { return kind == "gemm"; }
+
+  bool conv() const { return kind == "conv"; }
+
+  int64_t places(int64_t in) const { return (in + 2 * (taps / 2) - taps) / stride + 1; } // results along it
 
   bool backward() const { return kind == "backward"; }
 
   bool attends() const { return kind == "attention" || backward(); }
+
+  bool scaled() const { return run::bytes_of(element) == 1; } // one scale an operand
+
+  ir::Format result() const { return scaled() ? ir::Format::bf16 : element; }
+
+  std::vector<std::string> operands() const {
+    if (gemm()) return {"a", "b"};
+    if (conv()) return {"x", "w"};
+    return backward() ? std::vector<std::string>{"q", "k", "v", "dout"} : std::vector<std::string>{"q", "k", "v"};
+  }
+
+  int64_t result_rows() const {
+    return gemm() ? m : conv() ? batch * places(height) * places(width) : batch * heads * rows;
+  }
 
   bool at(char side) const { return transposes[side == 'a' ? 0 : 1] == 't'; }
 
@@ -36,6 +56,8 @@ struct Work {
     w.format = "bf16";
     if (w.kind == "gemm")
       in >> w.m >> w.n >> w.k >> w.transposes >> w.format;
+    else if (w.conv())
+      in >> w.batch >> w.height >> w.width >> w.channels >> w.outs >> w.taps >> w.stride >> w.groups >> w.format;
     else if (w.attends())
       in >> w.batch >> w.heads >> w.kv >> w.rows >> w.keys >> w.d >> w.mask;
     std::string word;
@@ -49,7 +71,7 @@ struct Work {
     }
     if (in.eof()) in.clear(), in.seekg(0, std::ios::end);
     w.element = ir::format_named(w.format);
-    if (!in || (!w.gemm() && !w.attends()))
+    if (!in || (!w.gemm() && !w.conv() && !w.attends()))
       throw Error({}, "no such work: " + w.kind, {}, "see the first lines of tensor.cpp");
     return w;
   }
@@ -61,8 +83,17 @@ struct Work {
       ir::Tensor x = b.input("a", at('a') ? std::vector<ir::Extent>{k, m} : std::vector<ir::Extent>{m, k}, f);
       ir::Tensor y = b.input("b", at('b') ? std::vector<ir::Extent>{n, k} : std::vector<ir::Extent>{k, n}, f);
       auto [i, j, l] = ir::axes<"i j l">();
-      b.output(ir::map({i, j}, ir::sum(l, (at('a') ? x(l, i) : x(i, l)) * (at('b') ? y(j, l) : y(l, j)))),
-               "out", f);
+      ir::Scalar sum = ir::sum(l, (at('a') ? x(l, i) : x(i, l)) * (at('b') ? y(j, l) : y(l, j)));
+      if (scaled()) sum = sum * b.input("sa", {1}).at({ir::Index(0)}) * b.input("sb", {1}).at({ir::Index(0)});
+      b.output(ir::map({i, j}, sum), "out", result());
+      return b.graph();
+    }
+    if (conv()) {
+      const ir::Tensor x = b.input("x", {batch, height, width, channels}, f),
+                       y = b.input("w", {outs, taps, taps, channels / groups}, f);
+      models::Conv o;
+      o.stride = {stride}, o.pad = {taps / 2}, o.groups = groups, o.channels_last = true;
+      b.output(models::conv2d(x, y, {}, o), "out", f);
       return b.graph();
     }
     ir::Tensor q = group() > 1 ? b.input("q", {batch, kv, group(), rows, d}, f)
@@ -95,7 +126,7 @@ struct Work {
   }
 
   static constexpr int64_t window = 128, prefix = 256, document = 700;
-  static constexpr double cap = 20;
+  static constexpr double cap = 20, scale_a = 0.5, scale_b = 0.25;
 
   double slope(int64_t head) const { return std::exp2(-8.0 * double(head + 1) / double(heads)); }
 
@@ -119,6 +150,8 @@ struct Work {
 
   double flops() const {
     if (gemm()) return 2.0 * double(m) * double(n) * double(k);
+    if (conv())
+      return 2.0 * double(batch * places(height) * places(width) * outs) * double(taps * taps * channels / groups);
     double pairs = 0;
     for (int64_t i = 0; i < rows; ++i) pairs += double(std::max<int64_t>(0, last(i) - first(i)));
     return (backward() ? 10.0 : 4.0) * pairs * double(d) * double(heads) * double(batch);
@@ -141,6 +174,7 @@ inline std::vector<uint8_t> normals(size_t n, ir::Format f, uint64_t seed) {
 }
 
 inline double real(const std::vector<uint8_t>& data, int64_t i, ir::Format f) {
+  if (run::bytes_of(f) == 1) return run::read_reals(&data[size_t(i)], f, 1)[0];
   if (run::bytes_of(f) == 4 || f == ir::Format::bf16) {
     uint32_t u = 0;
     if (f == ir::Format::bf16)

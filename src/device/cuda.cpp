@@ -183,15 +183,17 @@ void Cuda::launch(void* function, int64_t blocks, int lanes, int64_t shared_byte
 }
 
 TensorMap Cuda::tensor_map(const BulkWindow& w, uint64_t address) const {
-  constexpr int f16 = 6, f32 = 7, swizzle_128 = 3,
-                promote_256 = 3; // 16-bit elements are moved, never read: one type
+  // Elements are moved, never read: one type a width.
+  constexpr int u8 = 0, f16 = 6, f32 = 7, swizzle_128 = 3, promote_256 = 3;
   if (!driver_->tensor_map)
     throw CudaError(CudaError::failed, "the NVIDIA driver is too old for bulk copies", {},
                     "use a driver of CUDA 12 or later");
   TensorMap out;
-  const std::vector<uint32_t> step(w.box.size(), 1);
-  check(driver_->tensor_map(&out, w.element_bits == 16 ? f16 : f32, unsigned(w.extent.size()), address,
-                            w.extent.data(), w.stride.data(), w.box.data(), step.data(), 0,
+  std::vector<uint32_t> span = w.box;
+  for (size_t d = 0; d < span.size(); ++d) span[d] *= w.apart[d];
+  const int type = w.element_bits == 8 ? u8 : w.element_bits == 16 ? f16 : f32;
+  check(driver_->tensor_map(&out, type, unsigned(w.extent.size()), address, w.extent.data(), w.stride.data(),
+                            span.data(), w.apart.data(), 0,
                             w.swizzled ? swizzle_128 : 0, promote_256, 0),
         "describing a window");
   return out;

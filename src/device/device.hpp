@@ -44,7 +44,7 @@ struct Slice {
 struct BulkWindow {
   int argument = 0, element_bits = 16;
   std::vector<uint64_t> extent, stride; // of all dimensions; of all but the innermost
-  std::vector<uint32_t> box;
+  std::vector<uint32_t> box, apart; // elements of the box, places from one to the next
   bool swizzled = true; // rows of 128 bytes; else a box lies as it is
 };
 

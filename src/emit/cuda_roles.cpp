@@ -245,7 +245,7 @@ void Printer::print(const Flush& x) {
       at.push_back(a);
     }
     u.open("if (lane == 0)");
-    u.line("const int " + name(x.row) + " = " + name(p_.team) + " * 64 + warp * 16;");
+    print_row(u, x.row, name(p_.team) + " * 64 + warp * 16");
     u.line("tang_bulk_store(&map" + number(x.map) + ", " + to + reversed(at) + ");");
     u.close();
   }

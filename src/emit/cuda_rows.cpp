@@ -51,8 +51,8 @@ const char* type_name(Type t) {
 // The terms of one statement: those that are the same along a row are named once a row.
 class RowText {
 public:
-  RowText(Unit& u, const Body& b, Var row, Var column, int polynomial = 0)
-      : u_(u), b_(b), p_(*u.k.pool), row_(row), column_(column), polynomial_(polynomial) {}
+  RowText(Unit& u, const Body& b, kernel::role::RowAxes row, Var column, int polynomial = 0)
+      : u_(u), b_(b), p_(*u.k.pool), row_(std::move(row)), column_(column), polynomial_(polynomial) {}
 
   // Prints what the roots need once a row; after this, value() is for the loop over e (or r, without
   // columns).
@@ -74,7 +74,8 @@ private:
   Unit& u_;
   const Body& b_;
   const kernel::Pool& p_;
-  Var row_, column_;
+  kernel::role::RowAxes row_;
+  Var column_;
   int polynomial_;
   bool row_loop_ = false;
   std::map<Id, bool> varies_;
@@ -99,8 +100,8 @@ bool RowText::moves(const std::vector<Coordinate>& at) const {
 }
 
 void RowText::name_coordinates(bool in_row_loop) {
-  if (row_ >= 0)
-    u_.line("const int " + name(row_) + " = own + 8 * " + (in_row_loop ? "r" : row_of_element) + ";");
+  if (row_.flat >= 0)
+    print_row(u_, row_, std::string("own + 8 * ") + (in_row_loop ? "r" : row_of_element));
   if (column_ >= 0 && !in_row_loop)
     u_.line("const int " + name(column_) + " = (e >> 2) * 8 + pair + (e & 1);");
 }
@@ -300,9 +301,9 @@ std::string tests(RowText& t, const std::vector<kernel::Bounds>& partial, const 
 }
 
 void print_apply(Unit& u, const kernel::Apply& a, const kernel::role::Rows& s) {
-  const Var row = s.row, column = s.column;
+  const Var column = s.column;
   u.open("");
-  RowText t(u, a.body, row, column, s.polynomial);
+  RowText t(u, a.body, s.row, column, s.polynomial);
   std::vector<Id> roots = a.body.values;
   if (a.body.when) roots.push_back(*a.body.when);
   t.prepare(roots);
@@ -405,6 +406,14 @@ std::string declare_fragment(const Unit& u, int memory) {
   const bool halves = expr::row(u.memory(memory).format).bits == 16;
   return std::string(halves ? "uint32_t" : "float") + " m" + std::to_string(memory) + "[" +
          number(rows_text::registers(u, memory)) + "];";
+}
+
+void print_row(Unit& u, const kernel::role::RowAxes& row, const std::string& value) {
+  u.line("const int " + name(row.flat) + " = " + value + ";");
+  int64_t below = 1;
+  for (size_t d = row.digits.size(); d-- > 0; below *= row.digits[d].extent)
+    u.line("[[maybe_unused]] const int " + name(row.digits[d].var) + " = " + name(row.flat) + " / " + number(below) +
+           " % " + number(row.digits[d].extent) + ";");
 }
 
 void print_rows(Unit& u, const kernel::role::Rows& x) {

@@ -7,6 +7,8 @@ namespace tang::emit {
 
 // How many registers of a lane a fragment takes, and how they are declared.
 std::string declare_fragment(const Unit& u, int memory);
+// Declares a row's number and its digits.
+void print_row(Unit& u, const kernel::role::RowAxes& row, const std::string& value);
 void print_rows(Unit& u, const kernel::role::Rows& x);
 void print_settle(Unit& u, const kernel::role::Settle& x);
 // The statement's values in the destination's format: uint32_t NAME[columns / 4] of pairs, or float

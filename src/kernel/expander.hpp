@@ -59,7 +59,7 @@ private:
   }
 
   int64_t box_rows(int tile) const;
-  int map_for(int memory, std::vector<int64_t> box, bool vector = false);
+  int map_for(Map m);
   int add_ring(const std::string& name, std::vector<int> tiles, int depth, bool own);
   std::optional<std::string> rings();
   std::optional<int> ring_of_vector(int memory, std::map<int, size_t>& last) const;
@@ -97,12 +97,15 @@ private:
   void in_order(Block& to);
   void body_in_order(bool partial, std::vector<Flying>& flying, Block& to);
   std::vector<Flying> over_the_edge();
-  Affine beyond_first() const;
+  Affine beyond(int64_t n) const;
+  std::optional<int64_t> trips() const;
   void around(Block inner, Block& to) const;
   int contract_of(const kernel::Stmt* s) const;
   bool is_late(const Fold& f) const;
   Varies varies(const Body& b, Var column) const;
   Rows by_row(const kernel::Stmt& s) const;
+  RowAxes row_axes(std::vector<TileAxis> axes) const;
+  std::optional<std::vector<int64_t>> warp_box(const RowAxes& row, const Ref& dst) const;
 
   Var fresh(const std::string& stem) { return p_.kernel.fresh(stem); }
 
@@ -120,6 +123,7 @@ private:
   std::vector<int> late_;   // memories that lanes hold in parts
   std::vector<int> map_of_; // of each tile
   int work_ring_ = -1;
+  Var row_ = -1; // a row's number, where rows have several axes
   std::vector<Segment> segments_; // of the loop, or of this part of it
   Var tile_ = -1;                 // the block of work without its part
   Block part_;                    // integers that they name

@@ -21,7 +21,7 @@ void RoleMachine::landed(const Copy& c) {
       int64_t left = r, at = (c.from.back() + x) * g.strides.back();
       bool inside = c.from.back() + x >= 0 && c.from.back() + x < g.shape.back();
       for (size_t d = m.box.size() - 1; d-- > 0;) {
-        const int64_t i = c.from[d] + left % m.box[d];
+        const int64_t i = c.from[d] + left % m.box[d] * m.apart[d];
         left /= m.box[d];
         inside &= i >= 0 && i < g.shape[d];
         at += i * g.strides[d];

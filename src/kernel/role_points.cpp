@@ -32,7 +32,9 @@ double* RowPoints::place(const Ref& r, const Body& b) {
     const FragmentShape s = fragment_shape(m);
     auto& v = fragments[r.memory];
     v.resize(size_t(team_rows * s.columns), std::nan(""));
-    const int64_t row = at(r.index[size_t(s.row_dim)].affine) - first_row;
+    int64_t row = 0;
+    for (int d : s.row_dims) row = row * m.shape[size_t(d)] + at(r.index[size_t(d)].affine);
+    row -= first_row;
     return &v[size_t(row * s.columns + (s.column_dim < 0 ? 0 : at(r.index[size_t(s.column_dim)].affine)))];
   }
   if (m.home == Home::shared) return near(r.memory, at(r.index[0], b));
@@ -85,6 +87,12 @@ void RowPoints::write(const Ref& r, const Body& b, const expr::Value& v) {
   if (double* p = place(r, b)) *p = expr::rounded(v.r, kernel.memories[size_t(r.memory)].format);
 }
 
+void RowPoints::at_row(const RowAxes& axes, int64_t row) {
+  if (axes.flat >= 0) vars[size_t(axes.flat)] = row;
+  for (size_t d = axes.digits.size(); d-- > 0; row /= axes.digits[d].extent)
+    vars[size_t(axes.digits[d].var)] = row % axes.digits[d].extent;
+}
+
 void RowPoints::run(const Rows& x) {
   auto* a = std::get_if<Apply>(&x.what.node);
   auto* f = std::get_if<Fold>(&x.what.node);
@@ -92,7 +100,7 @@ void RowPoints::run(const Rows& x) {
   for (auto& axis : a ? a->axes : f->folded)
     if (axis.var == x.column) columns = axis.extent;
   for (int64_t r = 0; r < team_rows; ++r) {
-    if (x.row >= 0) vars[size_t(x.row)] = first_row + r;
+    at_row(x.row, first_row + r);
     expr::Value folded;
     for (int64_t c = 0; c < columns; ++c) {
       if (x.column >= 0) vars[size_t(x.column)] = c;

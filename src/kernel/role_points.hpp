@@ -18,6 +18,7 @@ struct RowPoints {
   std::function<double*(int memory, int64_t at)> near; // an element of a staged vector, or nothing
 
   void run(const Rows& x);
+  void at_row(const RowAxes& axes, int64_t row); // of the block
   int64_t integer(const Ref& r); // an element of an integer memory
 
 private:

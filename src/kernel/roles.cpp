@@ -54,8 +54,10 @@ void Expander::fill(int ring, const Affine& at, Block& to) {
       std::vector<Affine> from;
       for (auto& c : x.source.index) {
         Affine a = moved(moved(c.affine, parts_.pipe->var, at), x.column, constant(b * box_columns(x)));
-        if (x.row >= 0) a = moved(a, x.row, constant(0));
-        if (p_.rings[size_t(ring)].own && coefficient(c.affine, x.row)) a = a + variable(p_.team, atom);
+        for (auto& row : x.row) {
+          a = moved(a, row.var, constant(0));
+          if (p_.rings[size_t(ring)].own && coefficient(c.affine, row.var)) a = a + variable(p_.team, atom);
+        }
         from.push_back(a);
       }
       put(to, Load{ring, map_of_[size_t(t)], offset_[size_t(t)] + b * slot_rows(t) * line, from});
@@ -175,15 +177,15 @@ void Expander::finish_first(size_t n, std::vector<Flying>& flying, Block& to) {
     }
   }
   put(to, std::move(x));
-  if (!kept.empty()) put(to, When{beyond_first(), std::move(kept)});
+  if (!kept.empty()) put(to, When{beyond(1), std::move(kept)});
   to.insert(to.end(), released.begin(), released.end());
   flying.erase(flying.begin(), flying.begin() + int64_t(n));
 }
 
-// >= 0 in every block but the first of a block of work.
-Affine Expander::beyond_first() const {
+// >= 0 in every block but the first `n` of a block of work; n is 1 where other loops go around.
+Affine Expander::beyond(int64_t n) const {
   const Affine at = variable(parts_.pipe->var);
-  Affine out = parts_.pipe->reverse ? last() - at - constant(2 * step()) : at - first() - constant(step());
+  Affine out = parts_.pipe->reverse ? last() - at - constant((1 + n) * step()) : at - first() - constant(n * step());
   for (auto* o : parts_.outer) out = out + variable(o->var, step());
   return out;
 }
@@ -327,22 +329,41 @@ void Expander::skewed(Block& to) {
   put(to, std::move(some));
 }
 
+// Blocks that all loops together go through, where that is known.
+std::optional<int64_t> Expander::trips() const {
+  const Affine own = last() - first();
+  if (!own.terms.empty()) return {};
+  int64_t n = ceil_div(own.c, step());
+  for (auto* o : parts_.outer) {
+    if (!(o->end - o->begin).terms.empty()) return {};
+    n *= ceil_div((o->end - o->begin).c, o->step);
+  }
+  return n;
+}
+
 // A loop of one contraction: nothing in it reads the result, so that `lag` of them stay in flight over the
-// back edge.
+// back edge. Loops around it become one with it: no statement names their variables.
 void Expander::one_sum(Block& to) {
   const int64_t lag = f_.lag;
-  loops(0, to, [&](bool, Block& b) {
+  auto block = [&](const Affine& before, Block& b) { // `before`: >= 0 once more than `lag` blocks ran
     put(b, Await{contract_ring_[0], true});
     issue(0, b);
     put(b, Finish{int(lag), {parts_.contracts[0].node->dst.memory}});
-    const Affine done = parts_.pipe->reverse
-                            ? last() - variable(parts_.pipe->var) - constant((1 + lag) * step())
-                            : variable(parts_.pipe->var) - first() - constant(lag * step());
-    put(b, When{done, {{Release{contract_ring_[0], int(1 + lag)}}}});
-  });
+    put(b, When{before, {{Release{contract_ring_[0], int(1 + lag)}}}});
+  };
+  Affine blocks = last() - first();
+  int64_t each = step();
+  if (parts_.outer.empty()) {
+    loops(0, to, [&](bool, Block& b) { block(beyond(lag), b); });
+  } else {
+    Loop l{fresh("n"), constant(0), constant(*trips()), 1, {}};
+    block(variable(l.v) - constant(lag), l.body);
+    blocks = l.to, each = 1;
+    put(to, std::move(l));
+  }
   put(to, Finish{0, {parts_.contracts[0].node->dst.memory}});
   for (int64_t x = lag; x > 0; --x)
-    put(to, When{last() - first() - constant((x - 1) * step() + 1), {{Release{contract_ring_[0], int(x)}}}});
+    put(to, When{blocks - constant((x - 1) * each + 1), {{Release{contract_ring_[0], int(x)}}}});
 }
 
 // The statements of one block as they stand; contractions stay in their places among the others.
@@ -379,7 +400,8 @@ std::vector<Expander::Flying> Expander::over_the_edge() {
 }
 
 void Expander::in_order(Block& to) {
-  if (parts_.contracts.size() == 1 && contract_ring_[0] >= 0 && parts_.pipe->body.size() == 1 && f_.lag > 0)
+  if (parts_.contracts.size() == 1 && contract_ring_[0] >= 0 && parts_.pipe->body.size() == 1 && f_.lag > 0 &&
+      (parts_.outer.empty() || trips()))
     return one_sum(to);
   const std::vector<Flying> over = over_the_edge();
   Block inner;
@@ -440,6 +462,7 @@ Result<Program> Expander::run() {
   parts_ = std::move(*parts);
   p_.kernel = k_, p_.fields = f_;
   p_.team = fresh("team");
+  if (parts_.contracts[0].node->m.size() > 1) row_ = fresh("row");
   if (const std::string why = roles_refuse(); !why.empty()) return Refusal{why};
   if (const auto why = place()) return Refusal{*why};
   if (const std::string why = fields_refuse(); !why.empty()) return Refusal{why};

@@ -8,12 +8,20 @@ namespace tang::kernel {
 
 namespace role {
 
-// A window of a global: `box` elements along each of its dimensions; the innermost is one 128-byte row of a
-// slot. A vector's window lies in a slot as it is: one row of any length.
+// A window of a global: `box` elements along each of its dimensions, `apart` places from one to the next; the
+// innermost is one 128-byte row of a slot. A vector's window lies in a slot as it is: one row of any length.
 struct Map {
   int memory = -1;
   std::vector<int64_t> box;
   bool vector = false;
+  std::vector<int64_t> apart; // 1 of the innermost
+  bool operator==(const Map&) const = default;
+};
+
+// The rows of a statement: one axis, or several whose places count as digits, the last the fastest.
+struct RowAxes {
+  Var flat = -1;               // the row's number; the only axis itself
+  std::vector<TileAxis> digits; // where there are several
 };
 
 // Slots that the producer fills and the math teams empty. Barrier of slot s: full + s, empty + s; of a ring
@@ -99,11 +107,12 @@ struct Turn { // math teams take turns: `open` is the last team's gift before th
 struct Meet {}; // all lanes of this team
 
 // A tile statement of the kernel for this team's rows, its terms arranged by rows; `partial` bounds are
-// tested. The axes: `column` is -1 where there is one value a row. A late fold leaves each lane its own
+// tested. `column` is -1 where there is one value a row. A late fold leaves each lane its own
 // partial result; a fold's result is multiplied by `factor` before it joins what it accumulates onto.
 struct Rows {
   kernel::Stmt what;
-  Var row = -1, column = -1;
+  RowAxes row;
+  Var column = -1;
   bool late = false;
   double factor = 1;
   int polynomial = 0; // of eight neighbouring powers of two
@@ -116,7 +125,8 @@ struct Settle { // lanes that kept partials of a fold combine them
 
 struct Flush { // dst global = value, through shared memory: a ring's current slot or the team's staging
   Apply what;
-  Var row = -1, column = -1;
+  RowAxes row;
+  Var column = -1;
   int map = -1;
   int ring = -1;
   int64_t columns = 0;
@@ -193,9 +203,10 @@ struct Program {
 } // namespace role
 
 // What a tile of fragments is: rows and columns of it, by the memory's strides. A tile of one value a row has
-// one column.
+// one column and one dimension of rows; else columns have the smallest stride, and all other dimensions are rows.
 struct FragmentShape {
-  int row_dim = -1, column_dim = -1;
+  std::vector<int> row_dims; // the slowest first
+  int column_dim = -1;
   int64_t rows = 1, columns = 1;
 };
 

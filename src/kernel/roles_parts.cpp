@@ -9,12 +9,12 @@ const Apply* as_apply(const Stmt& s) { return std::get_if<Apply>(&s.node); }
 
 Home home(const Kernel& k, const Ref& r) { return k.memories[size_t(r.memory)].home; }
 
-// The dimension of `r` that moves one element a step with `v` alone, or -1.
-int dimension_of(const Ref& r, Var v) {
+// The dimension of `r` that moves with `v` alone, one element a step or at most `apart`; or -1.
+int dimension_of(const Ref& r, Var v, int64_t apart = 1) {
   int found = -1;
   for (size_t d = 0; d < r.index.size(); ++d)
     if (int64_t c = coefficient(r.index[d].affine, v)) {
-      if (c != 1 || found >= 0) return -1;
+      if (c < 1 || c > apart || found >= 0) return -1;
       found = int(d);
     }
   return found;
@@ -24,36 +24,47 @@ bool reads_one(const Kernel& k, const Apply& a) {
   return a.dst.size() == 1 && a.body.values.size() == 1 && (*k.pool)[a.body.values[0]].op == expr::Op::arg;
 }
 
+// Rows of one axis or of several, in the order of the global's dimensions: as a box lies in a slot.
 Result<StagedTile> staged_tile(const Kernel& k, const Apply& a, bool hoisted) {
+  constexpr int64_t most_apart = 8; // places between the elements of a box
   const Ref& dst = a.dst[0];
-  if (!reads_one(k, a) || a.axes.size() != 2) return Refusal{"an operand is computed while it is staged"};
+  if (!reads_one(k, a) || a.axes.size() < 2) return Refusal{"an operand is computed while it is staged"};
   const Ref& src = a.body.refs[size_t((*k.pool)[a.body.values[0]].whole)];
   if (home(k, src) != Home::global) return Refusal{"an operand is staged from another tile"};
   for (auto& f : a.fill)
     if (f && f->r != 0) return Refusal{"an operand is padded with something other than 0"};
   StagedTile t;
-  t.memory = dst.memory, t.source = src, t.hoisted = hoisted;
+  t.memory = dst.memory, t.source = src, t.hoisted = hoisted, t.rows = 1;
+  const int columns = int(dst.index.size()) - 1;
   for (auto& x : a.axes) {
     const int d = dimension_of(dst, x.var);
-    if (d == 0) t.row = x.var, t.rows = x.extent;
-    if (d == 1) t.column = x.var, t.columns = x.extent;
+    if (d < 0 || (d != columns && size_t(d) != t.row.size())) return Refusal{"a tile is not staged row by row"};
+    if (d == columns)
+      t.column = x.var, t.columns = x.extent;
+    else
+      t.row.push_back(x), t.rows *= x.extent;
   }
   const Memory& g = k.memories[size_t(src.memory)];
   const int bits = expr::row(g.format).bits, last = int(g.shape.size()) - 1;
-  if (t.row < 0 || t.column < 0) return Refusal{"a tile is not staged row by row"};
+  if (t.row.empty() || t.column < 0) return Refusal{"a tile is not staged row by row"};
   if (g.format != k.memories[size_t(dst.memory)].format)
     return Refusal{"an operand changes its format while it is staged"};
   for (auto& c : src.index)
     if (!c.refs.empty()) return Refusal{"an operand is gathered"};
   if (dimension_of(src, t.column) != last || g.strides[size_t(last)] != 1)
     return Refusal{"the columns of an operand do not lie next to each other"};
-  if (const int d = dimension_of(src, t.row); d < 0 || d == last)
-    return Refusal{"the rows of an operand lie along no dimension"};
+  for (int before = -1; auto& x : t.row) {
+    const int d = dimension_of(src, x.var, most_apart);
+    if (d < 0 || d == last) return Refusal{"the rows of an operand lie along no dimension"};
+    if (d <= before) return Refusal{"the rows of an operand lie in another order"};
+    if (x.extent * coefficient(src.index[size_t(d)].affine, x.var) > 256)
+      return Refusal{"a copied box has more than 256 rows"};
+    before = d;
+  }
   if (last > 4) return Refusal{"an operand has more than five dimensions"};
   for (int d = 0; d < last; ++d)
     if (g.strides[size_t(d)] * bits / 8 % 16)
       return Refusal{"rows of an operand do not begin at multiples of 16 bytes"};
-  if (t.rows > 256) return Refusal{"a copied box has more than 256 rows"};
   return t;
 }
 
@@ -86,16 +97,21 @@ Result<const Pipeline*> innermost(const Loop& l, std::vector<const Loop*>& outer
   return in ? innermost(*in, outer) : Result<const Pipeline*>(Refusal{"a loop holds more than a loop"});
 }
 
+int64_t rows_of(const Contract& c) {
+  int64_t n = 1;
+  for (auto& x : c.m) n *= x.extent;
+  return n;
+}
+
 Result<ContractParts> contract_parts(const Kernel& k, const TensorParts& parts, const Contract& c) {
-  if (c.m.size() != 1 || c.n.size() != 1 || c.k.size() != 1)
-    return Refusal{"a contraction has several axes on a side"};
+  if (c.n.size() != 1 || c.k.size() != 1) return Refusal{"a contraction has several axes on a side"};
   ContractParts out;
-  out.node = &c, out.m = c.m[0].var, out.n = c.n[0].var, out.k = c.k[0].var;
+  out.node = &c, out.k = c.k[0].var;
   out.columns = c.n[0].extent, out.terms = c.k[0].extent;
   if (home(k, c.dst) != Home::fragment) return Refusal{"a contraction's result is no fragment"};
   auto side = [&](const Ref& r, int& tile, bool& k_major) {
     tile = parts.tile(r.memory);
-    if (tile >= 0) k_major = dimension_of(r, out.k) == 1;
+    if (tile >= 0) k_major = dimension_of(r, out.k) == int(r.index.size()) - 1;
     return tile >= 0;
   };
   if (!side(c.b, out.b, out.b_k_major)) return Refusal{"the columns' operand is not staged"};
@@ -111,7 +127,7 @@ Result<ContractParts> contract_parts(const Kernel& k, const TensorParts& parts, 
   if (bits != 16 && out.a < 0) return Refusal{"only 16-bit fragments are operands"};
   if (out.columns % 8 || out.columns > 256) return Refusal{"columns are no multiple of 8, or more than 256"};
   if (out.terms % step) return Refusal{"terms are no multiple of an instruction's"};
-  if (c.m[0].extent != parts.rows) return Refusal{"contractions of different rows"};
+  if (rows_of(c) != parts.rows) return Refusal{"contractions of different rows"};
   return out;
 }
 } // namespace
@@ -124,17 +140,12 @@ int TensorParts::tile(int memory) const {
 
 FragmentShape fragment_shape(const Memory& m) {
   FragmentShape out;
-  for (size_t d = 0; d < m.shape.size(); ++d) {
-    if (m.shape[d] == 1) continue;
-    if (out.row_dim < 0) {
-      out.row_dim = int(d);
-    } else {
-      check(out.column_dim < 0, "a fragment has rows and columns");
-      out.column_dim = int(d);
-      if (m.strides[d] > m.strides[size_t(out.row_dim)]) std::swap(out.row_dim, out.column_dim);
-    }
-  }
-  if (out.row_dim >= 0) out.rows = m.shape[size_t(out.row_dim)];
+  for (size_t d = 0; d < m.shape.size(); ++d)
+    if (m.shape[d] != 1) out.row_dims.push_back(int(d));
+  std::stable_sort(out.row_dims.begin(), out.row_dims.end(),
+                   [&](int a, int b) { return m.strides[size_t(a)] > m.strides[size_t(b)]; });
+  if (out.row_dims.size() > 1) out.column_dim = out.row_dims.back(), out.row_dims.pop_back();
+  for (int d : out.row_dims) out.rows *= m.shape[size_t(d)];
   if (out.column_dim >= 0) out.columns = m.shape[size_t(out.column_dim)];
   return out;
 }
@@ -197,7 +208,7 @@ Result<TensorParts> tensor_parts(const Kernel& k) {
   }
   for (auto& s : out.pipe->body)
     if (auto* c = std::get_if<Contract>(&s.node)) {
-      if (!out.rows) out.rows = c->m.empty() ? 0 : c->m[0].extent;
+      if (!out.rows) out.rows = rows_of(*c);
       auto p = contract_parts(k, out, *c);
       if (!p) return Refusal{p.why()};
       out.contracts.push_back(*p);

@@ -8,17 +8,18 @@ namespace tang::kernel {
 
 // A shared tile and the window of a global that it holds.
 struct StagedTile {
-  int memory = -1;     // the tile, [rows, columns]; of a vector [columns]
+  int memory = -1;     // the tile, [rows.., columns]; of a vector [columns]
   bool vector = false; // no operand of a contraction: 32-bit values that lanes read
-  Ref source;          // over the two axes
-  Var row = -1, column = -1;
+  Ref source;          // over these axes
+  std::vector<TileAxis> row = {}; // the slowest first; none of a vector
+  Var column = -1;
   int64_t rows = 0, columns = 0;
   bool hoisted = false;
 };
 
 struct ContractParts {
   const Contract* node = nullptr;
-  Var m = -1, n = -1, k = -1;
+  Var k = -1;
   int64_t columns = 0, terms = 0; // n and k
   int a = -1, b = -1;             // index into tiles; a is -1 for a fragment
   bool a_k_major = true, b_k_major = true;

@@ -16,12 +16,15 @@ int64_t round_up(int64_t v, int64_t to) { return ceil_div(v, to) * to; }
 int64_t Expander::box_rows(int tile) const {
   const StagedTile& x = parts_.tiles[size_t(tile)];
   const int64_t slot = slot_rows(tile);
+  if (x.row.size() != 1) return slot;
   if (parts_.contracts.size() != 1 || parts_.pipe->body.size() != 1) return slot;
   const ContractParts& c = parts_.contracts[0];
   if ((c.a == tile && !c.a_k_major) || (c.b == tile && !c.b_k_major)) return slot;
   for (size_t d = 0; d < x.source.index.size(); ++d) {
     const Affine& at = x.source.index[d].affine;
-    if (!coefficient(at, x.row)) continue;
+    const int64_t apart = coefficient(at, x.row[0].var);
+    if (!apart) continue;
+    if (apart != 1) return slot;
     const bool onward =
         at.c >= 0 && std::all_of(at.terms.begin(), at.terms.end(), [](auto& t) { return t.second > 0; });
     return onward ? std::min(slot, k_.memories[size_t(x.source.memory)].shape[d]) : slot;
@@ -29,10 +32,11 @@ int64_t Expander::box_rows(int tile) const {
   return slot;
 }
 
-int Expander::map_for(int memory, std::vector<int64_t> box, bool vector) {
-  for (size_t m = 0; m < p_.maps.size(); ++m)
-    if (p_.maps[m].memory == memory && p_.maps[m].box == box && p_.maps[m].vector == vector) return int(m);
-  p_.maps.push_back({memory, std::move(box), vector});
+int Expander::map_for(Map m) {
+  if (m.apart.empty()) m.apart.assign(m.box.size(), 1);
+  const auto known = std::find(p_.maps.begin(), p_.maps.end(), m);
+  if (known != p_.maps.end()) return int(known - p_.maps.begin());
+  p_.maps.push_back(std::move(m));
   return int(p_.maps.size()) - 1;
 }
 
@@ -55,6 +59,7 @@ std::optional<std::string> Expander::rings() {
     if (!x.hoisted) continue;
     bool rows = false; // it holds the teams' own rows
     for (auto& c : parts_.contracts) rows |= c.a == int(t);
+    if (rows && x.row.size() != 1) return "a hoisted operand's rows have several axes";
     for (auto& c : parts_.contracts)
       if (rows && (c.b == int(t) || (c.a == int(t) && !c.a_k_major)))
         return "a hoisted operand of rows has its terms apart";
@@ -143,12 +148,15 @@ std::optional<std::string> Expander::place() {
     return "it needs " + std::to_string(p_.shared_bytes) + " bytes of shared memory";
   for (size_t t = 0; t < parts_.tiles.size(); ++t) {
     const StagedTile& x = parts_.tiles[t];
-    std::vector<int64_t> box;
-    for (auto& c : x.source.index)
-      box.push_back(coefficient(c.affine, x.column)              ? x.vector ? x.columns : box_columns(x)
-                                 : x.row >= 0 && coefficient(c.affine, x.row) ? box_rows(int(t))
-                                                                 : 1);
-    map_of_.push_back(map_for(x.source.memory, box, x.vector));
+    Map m{x.source.memory, {}, x.vector, {}};
+    for (auto& c : x.source.index) {
+      m.box.push_back(!coefficient(c.affine, x.column) ? 1 : x.vector ? x.columns : box_columns(x));
+      m.apart.push_back(1);
+      for (auto& row : x.row)
+        if (const int64_t apart = coefficient(c.affine, row.var))
+          m.box.back() = x.row.size() == 1 ? box_rows(int(t)) : row.extent, m.apart.back() = apart;
+    }
+    map_of_.push_back(map_for(std::move(m)));
   }
   return {};
 }

@@ -33,17 +33,30 @@ Varies Expander::varies(const Body& b, Var column) const {
   };
 }
 
+RowAxes Expander::row_axes(std::vector<TileAxis> axes) const {
+  if (axes.empty()) return {};
+  if (axes.size() == 1) return {axes[0].var, {}};
+  return {row_, std::move(axes)};
+}
+
 // The axes of a statement over fragments, and its terms as a lane wants them.
 Rows Expander::by_row(const kernel::Stmt& s) const {
-  Rows out{s, -1, -1, false, 1, f_.polynomial};
+  Rows out{s, {}, -1, false, 1, f_.polynomial};
   auto axes = [&](const std::vector<TileAxis>& all, const Ref& r) {
     const Memory& m = k_.memories[size_t(r.memory)];
     const FragmentShape shape = m.home == Home::fragment ? fragment_shape(m) : FragmentShape{};
+    std::vector<TileAxis> rows; // the slowest first
+    for (int d : shape.row_dims)
+      for (auto& x : all)
+        if (coefficient(r.index[size_t(d)].affine, x.var)) rows.push_back(x);
     for (auto& x : all) {
-      const bool is_row = shape.row_dim >= 0 ? coefficient(r.index[size_t(shape.row_dim)].affine, x.var) != 0
-                                             : x.extent == parts_.rows;
-      (is_row ? out.row : out.column) = x.var;
+      const bool is_row = std::any_of(rows.begin(), rows.end(), [&](auto& y) { return y.var == x.var; });
+      if (shape.row_dims.empty() && x.extent == parts_.rows)
+        rows.push_back(x);
+      else if (!is_row)
+        out.column = x.var;
     }
+    out.row = row_axes(std::move(rows));
   };
   if (auto* a = std::get_if<Apply>(&out.what.node)) {
     const Ref* on = &a->dst[0]; // a fragment says which axis is its rows
@@ -55,7 +68,7 @@ Rows Expander::by_row(const kernel::Stmt& s) const {
     if (out.column >= 0)
       for (Id& v : a->body.values) v = kernel::by_rows(*k_.pool, v, varies(a->body, out.column));
   } else if (auto* f = std::get_if<Fold>(&out.what.node)) {
-    out.row = f->kept[0].var, out.column = f->folded[0].var;
+    out.row = row_axes(f->kept), out.column = f->folded[0].var;
     out.late = is_late(*f);
     f->body.values[0] = kernel::by_rows(*k_.pool, f->body.values[0], varies(f->body, out.column));
     const Scaled x = scaled(*k_.pool, f->body.values[0]);
@@ -78,36 +91,51 @@ void Expander::store(const Apply& a, Block& to) {
   const Ref& dst = a.dst[0];
   const Memory& g = k_.memories[size_t(dst.memory)];
   const int last_dim = int(g.shape.size()) - 1, bits = expr::row(g.format).bits;
-  bool bulk = a.dst.size() == 1 && a.axes.size() == 2 && expr::type_of(g.format) == Type::real &&
+  bool bulk = a.dst.size() == 1 && a.axes.size() >= 2 && expr::type_of(g.format) == Type::real &&
               (bits == 16 || (bits == 32 && !f_.reuse)) && !a.body.when && a.partial.empty() &&
               last_dim <= 4 && last_dim >= 1 && g.strides[size_t(last_dim)] == 1;
-  std::vector<int64_t> box;
-  for (size_t d = 0; bulk && d < dst.index.size(); ++d) {
-    const Affine& x = dst.index[d].affine;
+  for (size_t d = 0; bulk && d < dst.index.size(); ++d)
     bulk = dst.index[d].refs.empty() && (int(d) == last_dim || g.strides[d] * bits / 8 % 16 == 0);
-    int64_t width = 1;
-    for (auto& axis : a.axes)
-      if (const int64_t c = coefficient(x, axis.var)) {
-        bulk &= c == 1 && width == 1;
-        width = int(d) == last_dim ? line * 8 / bits : warp_rows;
-        // A box reaches beyond the tile's columns only where the global ends: it would overwrite a neighbour.
-        if (int(d) == last_dim) bulk &= axis.extent % width == 0 || axis.extent >= g.shape[d];
-      }
-    box.push_back(width);
-  }
-  bulk = bulk && box.back() > 1 && std::count(box.begin(), box.end(), warp_rows) == 1;
-  if (!bulk) {
-    put(to, by_row({a}));
+  Rows r = by_row({a});
+  const int64_t width = line * 8 / bits;
+  int64_t columns = 0;
+  for (auto& axis : a.axes)
+    if (axis.var == r.column && bulk)
+      columns = coefficient(dst.index[size_t(last_dim)].affine, axis.var) == 1 ? axis.extent : 0;
+  // A box reaches beyond the tile's columns only where the global ends: it would overwrite a neighbour.
+  bulk = bulk && columns && (columns % width == 0 || columns >= g.shape[size_t(last_dim)]);
+  const auto box = bulk ? warp_box(r.row, dst) : std::nullopt;
+  if (!box) {
+    put(to, std::move(r));
     return;
   }
-  Rows r = by_row({a});
-  Flush f{std::get<Apply>(r.what.node), -1, -1, map_for(dst.memory, box), f_.reuse ? 0 : -1, 0};
-  for (auto& axis : a.axes) {
-    const bool column = coefficient(dst.index[size_t(last_dim)].affine, axis.var);
-    (column ? f.column : f.row) = axis.var;
-    if (column) f.columns = axis.extent;
+  Map m{dst.memory, *box, false, {}};
+  m.box.back() = width;
+  put(to, Flush{std::get<Apply>(r.what.node), r.row, r.column, map_for(std::move(m)), f_.reuse ? 0 : -1, columns});
+}
+
+// The part of a global that a warp's rows fill, as a box of it: the fastest digits whole, then some of the next.
+std::optional<std::vector<int64_t>> Expander::warp_box(const RowAxes& row, const Ref& dst) const {
+  std::vector<int64_t> box(dst.index.size(), 1);
+  std::vector<TileAxis> digits = row.digits;
+  if (digits.empty()) digits = {{row.flat, warp_rows}};
+  int64_t left = warp_rows;
+  size_t before = dst.index.size() - 1; // dimensions go in the order of digits
+  for (size_t x = digits.size(); x-- > 0 && left > 1;) {
+    const int64_t some = std::min(left, digits[x].extent);
+    if (left % some || digits[x].extent % some) return {};
+    left /= some;
+    size_t d = 0;
+    while (d < before && !coefficient(dst.index[d].affine, digits[x].var)) ++d;
+    if (d == before || coefficient(dst.index[d].affine, digits[x].var) != 1) return {};
+    box[d] = some, before = d;
   }
-  put(to, std::move(f));
+  for (size_t d = 0; d < dst.index.size(); ++d) { // each dimension moves with one axis at most
+    int64_t moved = 0;
+    for (auto& x : digits) moved += coefficient(dst.index[d].affine, x.var) != 0;
+    if (moved > (d + 1 < dst.index.size())) return {};
+  }
+  return left == 1 ? std::optional(box) : std::nullopt;
 }
 
 } // namespace tang::kernel::role

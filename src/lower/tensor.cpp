@@ -27,6 +27,15 @@ int TensorLowerer::fragment(const std::string& name, std::vector<int64_t> shape,
 void TensorLowerer::state(Port port, const std::vector<int>& core, const std::string& name, int columns) {
   kernel::Memory& x = f_.k.memories[size_t(f_.tile_for(port, core, name, {}, columns))];
   x.home = kernel::Home::fragment, x.team = kernel::Team::warpgroup;
+  if (tensor_.row_axes.empty()) return;
+  const auto& axes = comp(port.node).outs[port.port].axes;
+  const auto& rows = tensor_.row_axes;
+  int64_t stride = 1;
+  for (size_t d = axes.size(); d-- > 0;)
+    if (!std::count(rows.begin(), rows.end(), core[size_t(axes[d])])) x.strides[d] = stride, stride *= x.shape[d];
+  for (size_t r = rows.size(); r-- > 0;)
+    for (size_t d = 0; d < axes.size(); ++d)
+      if (core[size_t(axes[d])] == rows[r]) x.strides[d] = stride, stride *= x.shape[d];
 }
 
 Ref TensorLowerer::whole(int memory, const std::vector<kernel::TileAxis>& axes) const {
@@ -36,15 +45,17 @@ Ref TensorLowerer::whole(int memory, const std::vector<kernel::TileAxis>& axes) 
 }
 
 bool TensorLowerer::reads_loop(const Ref& r) const {
-  for (auto& c : r.index)
+  for (auto& c : r.index) {
     if (coefficient(c.affine, pipe_.var)) return true;
+    for (int o : tensor_.outer)
+      if (coefficient(c.affine, f_.block[size_t(o)])) return true;
+  }
   return false;
 }
 
 // A side of a contraction as a tile of its own, rows as they lie in memory.
 No TensorLowerer::operand(const ir::Comp& n, const std::vector<int>& core, const Contraction& c,
-                          const std::vector<int>& factors, int side, kernel::Var side_var, kernel::Var k_var,
-                          Ref& out) {
+                          const std::vector<int>& factors, const Axes& side, kernel::Var k_var, Ref& out) {
   if (factors.size() != 1 || factors[0] < 0) return "an operand is a product";
   const expr::Term& t = g_.pool[c.factors[size_t(factors[0])]];
   if (t.op != Op::arg) return "an operand is computed";
@@ -54,27 +65,30 @@ No TensorLowerer::operand(const ir::Comp& n, const std::vector<int>& core, const
   if (format != kernel::Format::bf16 && format != kernel::Format::f16 && format != kernel::Format::tf32)
     return "an operand is " + std::string(expr::row(format).name);
   if (a.view.empty()) return "an operand is one number";
-  const int k = term_axis(core, c);
+  const int k = term_axis(core, c), only = side[0].first;
   const ir::Form& last = a.view.back();
   // What no bulk copy can address is laid out anew first: rows of terms that begin at multiples of 16 bytes.
   const int64_t terms = round_up(f_.extent(n, core, k), 16);
   const bool copies = !addressable(n, a, k, side, terms, f_.format(a.from));
   const bool k_inner = copies || last.axis(k) == 1;
+  if (side.size() > 1 && copies) return "no copy can address an operand whose rows have several axes";
   Place pl;
   pl.at.resize(size_t(n.axis_count()));
   for (int x = 0; x < n.axis_count(); ++x)
     pl.at[size_t(x)] = core[size_t(x)] >= 0 ? variable(f_.block[size_t(core[size_t(x)])]) : constant(0);
-  const kernel::Var row = f_.k.fresh("r"), column = f_.k.fresh("c");
-  const int row_axis = k_inner ? side : k, column_axis = k_inner ? k : side;
-  auto width = [&](int axis) {
-    return axis == k ? terms : f_.extent(n, core, axis);
-  };
-  pl.at[size_t(row_axis)] = pl.at[size_t(row_axis)] + variable(row);
-  pl.at[size_t(column_axis)] = pl.at[size_t(column_axis)] + variable(column);
   Apply copy;
-  copy.axes = {{row, width(row_axis)}, {column, width(column_axis)}};
+  Axes order = side; // rows, then columns
+  order.insert(k_inner ? order.end() : order.begin(), {k, k_var});
+  std::vector<int64_t> shape;
+  bool ragged = false;
+  for (auto& [axis, var] : order) {
+    shape.push_back(axis == k ? terms : f_.extent(n, core, axis));
+    ragged |= n.extent(axis).value() % shape.back() != 0;
+    copy.axes.push_back({f_.k.fresh(&axis == &order.back().first ? "c" : "r"), shape.back()});
+    pl.at[size_t(axis)] = pl.at[size_t(axis)] + variable(copy.axes.back().var);
+  }
   if (copies) {
-    auto r = copied(n, c, factors[0], side, pl);
+    auto r = copied(n, c, factors[0], only, pl);
     if (!r) return r.why();
     copy.body.refs = {*r};
     copy.body.values = {f_.k.pool->leaf(Op::arg, Type::real, 0)};
@@ -84,20 +98,17 @@ No TensorLowerer::operand(const ir::Comp& n, const std::vector<int>& core, const
     copy.body.refs = b.out.refs;
     if (copy.body.refs.size() != 1 || !b.out.guards.empty()) return "an operand is gathered";
   }
-  const bool ragged =
-      n.extent(row_axis).value() % width(row_axis) || n.extent(column_axis).value() % width(column_axis);
-  copy.body.refs[0].checked |= ragged;
+  copy.body.refs[0].checked |= ragged || (n.domain != ir::everywhere() && product());
   const bool in_loop = reads_loop(copy.body.refs[0]);
   auto use = [&](int memory) {
-    out = {memory,
-           {{variable(k_inner ? side_var : k_var), {}}, {variable(k_inner ? k_var : side_var), {}}},
-           false};
+    out = {memory, {}, false};
+    for (auto& [axis, var] : order) out.index.push_back({variable(var), {}});
   };
   if (const auto known = staged(copy, in_loop)) {
     use(*known);
     return {};
   }
-  const int memory = f_.scratch("o", {width(row_axis), width(column_axis)}, format);
+  const int memory = f_.scratch("o", shape, format);
   f_.k.memories[size_t(memory)].home = kernel::Home::shared;
   copy.dst = {whole(memory, copy.axes)};
   copy.fill = {std::nullopt};
@@ -119,12 +130,12 @@ std::optional<int> TensorLowerer::staged(const Apply& copy, bool in_loop) const 
   if (tensor_.roles.skew) return {};
   for (auto& s : in_loop ? pipe_.operands : copies_) {
     const Apply& a = std::get<Apply>(s.node);
-    if (a.axes.size() != 2 || a.body.refs[0].memory != copy.body.refs[0].memory) continue;
+    if (a.axes.size() != copy.axes.size() || a.body.refs[0].memory != copy.body.refs[0].memory) continue;
     bool same = true;
-    for (size_t x = 0; x < 2; ++x) same &= a.axes[x].extent == copy.axes[x].extent;
+    for (size_t x = 0; x < a.axes.size(); ++x) same &= a.axes[x].extent == copy.axes[x].extent;
     for (size_t d = 0; same && d < copy.body.refs[0].index.size(); ++d) {
       Affine at = a.body.refs[0].index[d].affine;
-      for (size_t x = 0; x < 2; ++x)
+      for (size_t x = 0; x < a.axes.size(); ++x)
         if (const int64_t c = coefficient(at, a.axes[x].var))
           at = at - variable(a.axes[x].var, c) + variable(copy.axes[x].var, c);
       same = at == copy.body.refs[0].index[d].affine;
@@ -139,9 +150,16 @@ No TensorLowerer::contract(const ir::Comp& n, const std::vector<int>& core, cons
   const int terms = term_axis(core, c);
   for (int k : c.sides.k)
     if (k != terms && f_.extent(n, core, k) != 1) return "a contraction folds over several axes";
-  for (auto* outer : {&c.outer_m, &c.outer_n})
-    for (int a : *outer)
-      if (f_.extent(n, core, a) != 1) return "a contraction has several axes on a side";
+  for (int a : c.outer_n)
+    if (f_.extent(n, core, a) != 1) return "a contraction has several axes on a side";
+  std::vector<int> rows; // the node's, the slowest first
+  for (int r : tensor_.row_axes)
+    for (int a = 0; a < n.axis_count(); ++a)
+      if (core[size_t(a)] == r && f_.extent(n, core, a) != 1) rows.push_back(a);
+  if (rows.empty()) rows = {c.sides.m[0]};
+  for (int a : c.outer_m)
+    if (f_.extent(n, core, a) != 1 && !std::count(rows.begin(), rows.end(), a))
+      return "a contraction has several axes on a side";
   Place at;
   at.at.resize(size_t(n.axis_count()));
   for (int x = 0; x < n.axis_count(); ++x)
@@ -149,16 +167,20 @@ No TensorLowerer::contract(const ir::Comp& n, const std::vector<int>& core, cons
   kernel::Contract k;
   auto axis = [&](int a, const char* stem, std::vector<kernel::TileAxis>& to, bool whole) {
     const int64_t e = f_.extent(n, core, a);
-    to = {{f_.k.fresh(stem), whole ? round_up(e, 16) : e}};
-    at.at[size_t(a)] = at.at[size_t(a)] + variable(to[0].var);
+    to.push_back({f_.k.fresh(stem), whole ? round_up(e, 16) : e});
+    at.at[size_t(a)] = at.at[size_t(a)] + variable(to.back().var);
+    return std::pair(a, to.back().var);
   };
-  axis(c.sides.m[0], "m", k.m, false), axis(c.sides.n[0], "n", k.n, false), axis(terms, "k", k.k, true);
+  Axes m;
+  for (int a : rows) m.push_back(axis(a, "m", k.m, false));
+  const auto column = axis(c.sides.n[0], "n", k.n, false);
+  axis(terms, "k", k.k, true);
   if (weight) {
     k.a = {*weight, {{variable(k.m[0].var), {}}, {variable(k.k[0].var), {}}}, false};
-  } else if (No no = operand(n, core, c, c.sides.a, c.sides.m[0], k.m[0].var, k.k[0].var, k.a)) {
+  } else if (No no = operand(n, core, c, c.sides.a, m, k.k[0].var, k.a)) {
     return no;
   }
-  if (No no = operand(n, core, c, c.sides.b, c.sides.n[0], k.n[0].var, k.k[0].var, k.b)) return no;
+  if (No no = operand(n, core, c, c.sides.b, {column}, k.k[0].var, k.b)) return no;
   k.dst = f_.tile_ref(dst, at);
   k.accumulate = accumulate;
   pipe_.body.push_back({std::move(k)});
@@ -237,7 +259,8 @@ No TensorLowerer::output(const ir::Comp& n, const std::vector<int>& core, Port p
   if (!buffer && is_state) return {};
   if (!is_state && (n.domain != ir::everywhere() || (buffer && buffer->masked))) return "a result is partial";
   Place at = f_.place(n, core, n.outs[port.port].axes);
-  if (at.axes.empty() || at.axes.size() > 2) return "a result has no rows";
+  if (at.axes.empty() || at.axes.size() > std::max<size_t>(1, tensor_.row_axes.size()) + 1)
+    return "a result has no rows";
   Body b = f_.body(n, at, core);
   if (is_state)
     b.out.values.push_back(b.leaf(f_.tile_ref(port, at), g_.type(port)));
@@ -369,6 +392,10 @@ Result<GroupKernels> lower_tensor(ir::Graph& g, const plan::Plan& p, const Surro
     choice.rows = choice.vectors = choice.lanes = 1;
     std::vector<int64_t> more = temporaries;
     auto l = TensorLowerer(g, p, around, group, choice, c, t, more).run();
+    if (!l && !c.row_axes.empty()) {
+      why = l.why();
+      continue;
+    }
     if (!l) return Refusal{l.why()};
     if (auto legal = kernel::expand_roles(l->main.kernel, c.roles, t.shared_limit); !legal) {
       why = legal.why();

@@ -17,6 +17,28 @@ using kernel::constant;
 using kernel::Fold;
 using kernel::variable;
 
+// Where a bound of a product's domain fails, a factor is read outside its array, where it is 0: no mask is needed.
+No TensorLowerer::absent_outside(const ir::Comp& n, const MemberForm& form) const {
+  if (n.domain == ir::everywhere()) return {};
+  if (n.domain.size() != 1) return "its domain is a union";
+  auto implied = [&](const ir::Form& bound, const Contraction& c) {
+    for (auto* side : {&c.sides.a, &c.sides.b}) {
+      const expr::Term& t = g_.pool[c.factors[size_t((*side)[0])]];
+      if (side->size() != 1 || t.op != Op::arg) continue;
+      const ir::Arg& a = n.args[size_t(t.whole)];
+      const auto shape = g_.shape(a.from);
+      for (size_t d = 0; d < a.view.size(); ++d)
+        for (auto& inside : {a.view[d], ir::constant(shape[d] - ir::Extent(1)) - a.view[d]}) // each >= 0
+          if (const ir::Form rest = bound - inside; rest.is_constant() && rest.c.value() >= 0) return true;
+    }
+    return false;
+  };
+  for (auto& bound : n.domain[0])
+    for (auto& [port, c] : form.contractions)
+      if (!implied(bound, c)) return "its domain masks single products";
+  return {};
+}
+
 // A fold that moves with its base: mask the scores, fold the base, weigh, rescale, add, contract.
 No TensorLowerer::absorb(const plan::Member& m, const MemberForm& form) {
   const ir::Comp& n = comp(m.node);
@@ -25,7 +47,7 @@ No TensorLowerer::absorb(const plan::Member& m, const MemberForm& form) {
   for (int c : form.absorb.added)
     if (bases.empty() && !form.contractions.count(c)) return "a sum that is no contraction";
   if (bases.empty()) {
-    if (n.domain != ir::everywhere()) return "its domain masks single products";
+    if (No no = absent_outside(n, form)) return no;
     for (int c : form.absorb.added)
       if (No no = contract(n, m.axis, form.contractions.at(c), {m.node, uint32_t(c)}, {}, true)) return no;
     return {};

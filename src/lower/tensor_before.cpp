@@ -16,8 +16,9 @@ using kernel::variable;
 
 // Can a bulk copy address the read? Plain coordinates, one side's elements next to each other, 16-byte rows,
 // five dimensions. What a ragged last block of terms reads beyond them must lie outside the array, where it is 0.
-bool TensorLowerer::addressable(const ir::Comp& n, const ir::Arg& a, int k, int side, int64_t terms,
+bool TensorLowerer::addressable(const ir::Comp& n, const ir::Arg& a, int k, const Axes& side, int64_t terms,
                                 kernel::Format f) const {
+  constexpr int64_t most_apart = 8; // places between the elements of a box
   const auto shape = g_.shape(a.from);
   int64_t bytes = expr::row(f).bits / 8;
   bool aligned = shape.size() <= 5 && shape.size() >= 2;
@@ -30,12 +31,18 @@ bool TensorLowerer::addressable(const ir::Comp& n, const ir::Arg& a, int k, int 
     const ir::Form& v = a.view[d];
     if (ragged && v.axis(k)) aligned &= v.is_pick() && shape[d].value() == n.extent(k).value();
     aligned &= v.args.empty();
-    for (int x : {k, side}) aligned &= v.axis(x) == 0 || v.axis(x) == 1;
-    aligned &= !(v.axis(k) && v.axis(side));
+    int moved = v.axis(k) != 0;
+    aligned &= v.axis(k) == 0 || v.axis(k) == 1;
+    for (auto& [x, var] : side) {
+      moved += v.axis(x) != 0;
+      aligned &= v.axis(x) >= 0 && v.axis(x) <= (d + 1 < a.view.size() ? most_apart : 1);
+    }
+    aligned &= moved <= 1;
   }
   // Instructions of 32-bit operands take rows of terms only.
   return aligned &&
-         (a.view.back().axis(k) == 1 || (a.view.back().axis(side) == 1 && expr::row(f).bits == 16));
+         (a.view.back().axis(k) == 1 ||
+          (side.size() == 1 && a.view.back().axis(side[0].first) == 1 && expr::row(f).bits == 16));
 }
 
 // The operand's values in rows of terms, by a kernel of its own; the element at this place.

@@ -1,6 +1,7 @@
 #include "tang/lower/tensor_choice.hpp"
 
 #include <algorithm>
+#include <functional>
 
 #include "tang/kernel/row_terms.hpp"
 #include "tang/lower/frame.hpp"
@@ -50,6 +51,32 @@ struct TensorChooser {
 
   bool weighs() const { return forms.members[0].absorb.base.empty() && !group.shared.empty(); }
 
+  // A sum of products and nothing else: no base, no subterm of its own.
+  bool product() const { return forms.members[0].absorb.base.empty() && group.shared.empty(); }
+
+  // The looped axis whose terms lie next to each other in both operands, or -1.
+  int terms_that_lie() const {
+    const plan::Member& m = group.members[0];
+    for (auto& [c, x] : forms.members[0].contractions)
+      for (int k : x.sides.k) {
+        bool lies = true;
+        for (int f : {x.sides.a[0], x.sides.b[0]})
+          if (const ir::Arg* a = read_of(x, f))
+            lies &= !a->view.empty() && a->view.back().axis(k) == 1;
+          else
+            lies = false;
+        if (lies) return core_of(m.axis, k);
+      }
+    return -1;
+  }
+
+  // What a factor of the first member reads, where it is one plain read.
+  const ir::Arg* read_of(const Contraction& x, int factor) const {
+    if (factor < 0) return nullptr;
+    const expr::Term& t = g.pool[x.factors[size_t(factor)]];
+    return t.op == expr::Op::arg ? &comp(group.members[0].node).args[size_t(t.whole)] : nullptr;
+  }
+
   std::optional<std::string> looped() {
     std::vector<int> all;
     for (size_t a = 0; a < group.extent.size(); ++a) {
@@ -59,9 +86,13 @@ struct TensorChooser {
     if (all.empty()) return "it has no loop";
     base.loop = all[0];
     if (all.size() == 1) return {};
-    // Of several the one that the block's contractions have as columns; the others go around it.
-    if (!weighs() || !forms.shared[0]) return "it loops over several axes";
-    base.loop = core_of(group.shared[0].axis, forms.shared[0]->sides.n[0]);
+    // Of several the one that the block's contractions have as columns, or the terms that lie next to each
+    // other; the others go around it.
+    if (weighs() && forms.shared[0])
+      base.loop = core_of(group.shared[0].axis, forms.shared[0]->sides.n[0]);
+    else
+      base.loop = product() ? terms_that_lie() : -1;
+    if (base.loop < 0) return "it loops over several axes";
     for (int a : all)
       if (a != base.loop) base.outer.push_back(a);
     return base.outer.size() + 1 == all.size() ? std::optional<std::string>() : "it loops over several axes";
@@ -83,12 +114,65 @@ struct TensorChooser {
         if (core != base.loop && std::find(base.outer.begin(), base.outer.end(), core) == base.outer.end())
           return "a contraction does not fold the looped axis";
       }
-      if (!blocked || x.sides.k.size() != base.outer.size() + 1)
-        return "a contraction does not fold the looped axis";
+      const auto folded = std::count_if(base.outer.begin(), base.outer.end(), [&](int a) { return extent(a) > 1; });
+      if (!blocked || x.sides.k.size() != size_t(folded) + 1) return "a contraction does not fold the looped axis";
+      if (product()) base.row_axes = several_rows(m, x);
       columns = core_of(m.axis, x.sides.n[0]);
       width = std::max(width, comp(m.node).extent(x.sides.n[0]).value());
     }
     return {};
+  }
+
+  // Rows of several axes go in the order in which the rows' operand lies, one axis a dimension.
+  // Otherwise one of them has a block of rows.
+  std::vector<int> several_rows(const plan::Member& m, const Contraction& x) const {
+    const ir::Arg* a = x.sides.a.size() == 1 ? read_of(x, x.sides.a[0]) : nullptr;
+    if (!a || x.outer_m.empty()) return {};
+    std::vector<int> rows = x.outer_m, out;
+    rows.push_back(x.sides.m[0]);
+    for (auto& v : a->view) {
+      int here = 0;
+      for (int r : rows)
+        if (v.axis(r)) ++here, out.push_back(core_of(m.axis, r));
+      if (here > 1) return {};
+    }
+    for (int r : out)
+      if (r < 0 || group.role[size_t(r)] != plan::Role::grid) return {};
+    return out.size() == rows.size() ? out : std::vector<int>();
+  }
+
+  // Elements of each axis of rows in a block: powers of two, the fewest blocks, then the longest runs.
+  std::vector<int64_t> row_tiles(int64_t rows) const {
+    if (base.row_axes.empty()) return {rows};
+    std::vector<int64_t> best, now(base.row_axes.size(), 1);
+    auto total = [&](const std::vector<int64_t>& t) {
+      int64_t n = 1;
+      for (size_t i = 0; i < t.size(); ++i) n *= blocks(base.row_axes[i], t[i]);
+      return n;
+    };
+    std::function<void(size_t, int64_t)> deal = [&](size_t i, int64_t left) { // axis i and slower ones
+      if (i == 0) {
+        now[0] = left;
+        if (best.empty() || total(now) < total(best)) best = now;
+        return;
+      }
+      for (int64_t t = left; t >= 1; t /= 2)
+        if (left % t == 0) now[i] = t, deal(i - 1, left / t);
+    };
+    deal(now.size() - 1, rows);
+    return best;
+  }
+
+  int64_t row_blocks(int64_t rows) const {
+    if (base.row_axes.empty()) return blocks(base.rows, rows);
+    const std::vector<int64_t> t = row_tiles(rows);
+    int64_t n = 1;
+    for (size_t i = 0; i < t.size(); ++i) n *= blocks(base.row_axes[i], t[i]);
+    return n;
+  }
+
+  bool is_row(int core) const {
+    return core == base.rows || std::count(base.row_axes.begin(), base.row_axes.end(), core);
   }
 
   std::optional<std::string> structure() {
@@ -128,6 +212,8 @@ struct TensorChooser {
     TensorChoice c = base;
     c.tile.assign(group.extent.size(), 1);
     c.tile[size_t(base.rows)] = rows, c.tile[size_t(base.loop)] = loop;
+    const std::vector<int64_t> tiles = row_tiles(rows);
+    for (size_t i = 0; i < base.row_axes.size(); ++i) c.tile[size_t(base.row_axes[i])] = tiles[i];
     if (columns >= 0) c.tile[size_t(columns)] = column_tile;
     c.roles = r;
     c.text = "roles " + std::to_string(r.math) + "x64x" + std::to_string(columns >= 0 ? column_tile : loop) +
@@ -146,6 +232,14 @@ struct TensorChooser {
     out.push_back(std::move(c));
   }
 
+  // Blocks of rows of several axes first, then of one axis: not every operand can be addressed in the first way.
+  void products() {
+    plain();
+    if (base.row_axes.empty()) return;
+    base.row_axes.clear();
+    plain();
+  }
+
   // Blocks of one sum: waves of workgroups, each as slow as its arithmetic or its bytes from the shared
   // cache; everything at least as slow as memory; parts of a loop are joined.
   void plain() {
@@ -162,25 +256,30 @@ struct TensorChooser {
       int64_t split;
     };
 
-    const int64_t m = extent(base.rows), n = extent(columns), k = extent(base.loop);
-    int64_t batch = 1;
-    for (size_t a = 0; a < group.extent.size(); ++a)
-      if (group.role[a] == plan::Role::grid && int(a) != base.rows && int(a) != columns)
-        batch *= group.extent[a];
-    const double memory = double(batch) * double(m * k + k * n + m * n) * 2 *
+    const int64_t n = extent(columns), k = extent(base.loop);
+    int64_t batch = 1, m = 1, around = 1; // loops around the loop
+    for (int a : base.outer) around *= extent(a);
+    for (size_t a = 0; a < group.extent.size(); ++a) {
+      if (group.role[a] != plan::Role::grid || int(a) == columns) continue;
+      (is_row(int(a)) ? m : batch) *= group.extent[a];
+    }
+    // Loops around one read the rows' operand at overlapping places.
+    const double memory = double(batch) * double(m * k + around * k * n + m * n) * 2 *
                           double(expr::row(base.format).bits / 16) / (t.memory_rate * from_near);
     std::vector<Candidate> order;
     const int64_t narrower = expr::row(base.format).bits / 16; // a box is 128 bytes of terms
     for (Shape s : {Shape{2, 256, 64, 4, 1.0}, Shape{2, 192, 64, 4, 0.97}, Shape{2, 128, 64, 6, 0.93},
                     Shape{2, 64, 128, 4, 0.9}, Shape{1, 256, 64, 4, 0.96}, Shape{1, 128, 128, 4, 0.9},
-                    Shape{1, 96, 128, 5, 0.87}, Shape{1, 64, 128, 6, 0.73}, Shape{1, 32, 128, 8, 0.5}}) {
+                    Shape{1, 96, 128, 5, 0.87}, Shape{1, 64, 128, 6, 0.73}, Shape{1, 32, 128, 8, 0.5},
+                    Shape{4, 64, 64, 4, 0.93}}) {
       s.loop /= narrower;
-      const int64_t rows = team_rows * s.math, steps = (k + s.loop - 1) / s.loop;
+      if (s.loop >= 2 * k && s.loop > 64 / narrower) s.loop /= 2, s.stages *= 2; // no slots of nothing
+      const int64_t rows = team_rows * s.math, steps = around * ((k + s.loop - 1) / s.loop);
       const double depth = double(s.loop);
       for (int64_t split = 1; split <= 16 && split * 2 <= std::max<int64_t>(2, steps); ++split) {
         const int64_t part = (steps + split - 1) / split;
-        if ((steps + part - 1) / part != split) continue;
-        const int64_t work = batch * blocks(base.rows, rows) * blocks(columns, s.columns) * split;
+        if ((steps + part - 1) / part != split || (split > 1 && !base.outer.empty())) continue;
+        const int64_t work = batch * row_blocks(rows) * blocks(columns, s.columns) * split;
         const double waves = double((work + t.workers - 1) / t.workers);
         const double idle = double(t.workers) / double(std::min<int64_t>(work, t.workers));
         const double computes = std::min(one_computes, all_compute * idle) * t.matrix_rate / double(narrower);
@@ -206,6 +305,7 @@ struct TensorChooser {
       r.order = WorkOrder::grouped;
       r.split = c.split;
       if (r.math == 1) r.producer_registers = 40, r.math_registers = 232;
+      if (r.math == 4) r.producer_registers = 32, r.math_registers = 112;
       add(team_rows * r.math, c.s.loop, c.s.columns, r);
     }
   }
@@ -327,7 +427,7 @@ Result<std::vector<TensorChoice>> tensor_choices(const ir::Graph& g, const plan:
   if (c.weighs())
     c.weighed();
   else if (forms.members[0].absorb.base.empty())
-    c.plain();
+    c.products();
   else
     c.weighted();
   return c.out;

@@ -24,8 +24,10 @@ private:
 
   int fragment(const std::string& name, std::vector<int64_t> shape, kernel::Format f = kernel::Format::f32);
   void state(Port port, const std::vector<int>& core, const std::string& name, int columns = -1);
+  using Axes = std::vector<std::pair<int, kernel::Var>>; // of a node, the slowest first, and a contraction's variables
+
   No operand(const ir::Comp& n, const std::vector<int>& core, const Contraction& c,
-             const std::vector<int>& factors, int side, kernel::Var side_var, kernel::Var k_var, Ref& out);
+             const std::vector<int>& factors, const Axes& side, kernel::Var k_var, Ref& out);
   No contract(const ir::Comp& n, const std::vector<int>& core, const Contraction& c, Port dst,
               std::optional<int> weight, bool accumulate);
   No absorb(const plan::Member& m, const MemberForm& form);
@@ -52,7 +54,13 @@ private:
 
   Ref whole(int memory, const std::vector<kernel::TileAxis>& axes) const;
   bool reads_loop(const Ref& r) const;
-  bool addressable(const ir::Comp& n, const ir::Arg& a, int k, int side, int64_t terms, kernel::Format f) const;
+
+  // One sum of products and nothing else.
+  bool product() const { return choice_.members[0].absorb.base.empty() && group_.shared.empty(); }
+
+  bool addressable(const ir::Comp& n, const ir::Arg& a, int k, const Axes& side, int64_t terms,
+                   kernel::Format f) const;
+  No absent_outside(const ir::Comp& n, const MemberForm& form) const;
 
   ir::Graph& g_;
   const plan::Plan& plan_;

@@ -35,6 +35,7 @@ device::BulkWindow window_of(const kernel::role::Map& m, const kernel::Kernel& k
   for (size_t d = x.shape.size(); d-- > 0;) {
     w.extent.push_back(uint64_t(x.shape[d]));
     w.box.push_back(uint32_t(m.box[d]));
+    w.apart.push_back(uint32_t(m.apart[d]));
     if (d + 1 < x.shape.size()) w.stride.push_back(uint64_t(x.strides[d] * w.element_bits / 8));
   }
   return w;

@@ -170,6 +170,52 @@ TEST(tensor, maps_of_a_product_run_on_its_fragments) {
   }
 }
 
+// Images [n, y, x, c] with zeros around them, a filter [o, r, s, c]; bias, activation and residual where told.
+ir::Graph conv(std::array<int64_t, 4> x, int64_t outs, int64_t taps, int64_t stride, bool mapped = false) {
+  ir::Builder b;
+  ir::Tensor image = b.input("x", {x[0], x[1], x[2], x[3]}, bf16), w = b.input("w", {outs, taps, taps, x[3]}, bf16);
+  auto places = [&](int64_t in) { return (in + taps / 2 * 2 - taps) / stride + 1; };
+  const ir::Axis n = ir::axis("n", ir::Extent(x[0])), u = ir::axis("u", ir::Extent(places(x[1]))),
+                 v = ir::axis("v", ir::Extent(places(x[2]))), o = ir::axis("o", ir::Extent(outs)),
+                 r = ir::axis("r", ir::Extent(taps)), s = ir::axis("s", ir::Extent(taps)),
+                 c = ir::axis("c", ir::Extent(x[3]));
+  auto at = [&](ir::Axis place, ir::Axis tap) { return stride * ir::Index(place) + ir::Index(tap) - taps / 2; };
+  ir::Scalar y = ir::sum({c, r, s}, image.at_or(0.0, {n, at(u, r), at(v, s), c}) * w(o, r, s, c));
+  if (mapped)
+    y = ir::relu(y + b.input("bias", {outs})(o)) +
+        b.input("old", {x[0], places(x[1]), places(x[2]), outs}, bf16)(n, u, v, o);
+  b.output(ir::map({n, u, v, o}, y), "out", bf16);
+  return b.graph();
+}
+
+// The rows' operand is the image itself, a box a tap; what a copy reads outside is the padding.
+TEST(tensor, convolutions_copy_boxes_of_the_image) {
+  const std::vector<ir::Graph> all{conv({2, 9, 10, 64}, 72, 3, 1), conv({4, 14, 14, 40}, 64, 3, 2),
+                                   conv({3, 7, 7, 136}, 32, 1, 1), conv({1, 20, 6, 16}, 24, 5, 1, true),
+                                   conv({8, 4, 4, 24}, 80, 1, 2, true)};
+  for (auto& g : all) {
+    expect_tensor(g, "roles");
+    const Roles r = roles(g);
+    size_t boxes = 0;
+    for (auto& m : r.program.maps) boxes += m.box.size() == 4 && m.box[3] > 1 && m.box[0] * m.box[1] * m.box[2] > 1;
+    EXPECT_GE(boxes, 2u);
+    EXPECT_EQ(trouble(r.program, r.before, r.want, 3), "");
+  }
+}
+
+// A batch of short products fills blocks of rows with several of its elements.
+TEST(tensor, rows_of_a_batch_share_a_block) {
+  ir::Builder b;
+  ir::Tensor x = b.input("x", {12, 20, 64}, bf16), w = b.input("w", {48, 64}, bf16);
+  auto [n, i, j, k] = ir::axes<"n i j k">();
+  b.output(ir::map({n, i, j}, ir::sum(k, x(n, i, k) * w(j, k))), "out", bf16);
+  const ir::Graph g = b.graph();
+  expect_tensor(g, "roles");
+  const Roles r = roles(g);
+  EXPECT_EQ(trouble(r.program, r.before, r.want, 4), "");
+  EXPECT_GT(r.program.maps[0].box[0], 1);
+}
+
 TEST(tensor, online_softmax_in_blocks) {
   for (int mask : {0, 1, 2}) expect_tensor(flash(1, 200, 200, 32, mask));
   expect_tensor(flash(1, 136, 72, 16, 1)); // rows beyond the keys
@@ -184,6 +230,15 @@ TEST(tensor, sums_weighed_by_contractions_of_a_block) {
   size_t exponentials = 0;
   for (size_t at = 0; (at = text.find("exp2(", at)) != std::string::npos; ++at) ++exponentials;
   EXPECT_EQ(exponentials, 1u) << text;
+}
+
+// Terms that are left out though they exist are no padding.
+TEST(tensor, a_mask_inside_an_array_is_no_padding) {
+  ir::Builder b;
+  ir::Tensor x = b.input("x", {64, 64}, bf16), w = b.input("w", {64, 64}, bf16);
+  auto [i, j, k] = ir::axes<"i j k">();
+  b.output(ir::map({i, j}, ir::sum(k, ir::masked(ir::Index(i) + ir::Index(k) < 70, x(i, k) * w(j, k)))), "out", bf16);
+  EXPECT_EQ(refusal(b.graph()), "its domain masks single products");
 }
 
 TEST(tensor, what_does_not_suit_says_why) {
