@@ -2,7 +2,7 @@
 add rows; OUT_PREFIX.json may be the first)"""
 import json, math, sys
 
-NEEDED = {"gemm": 0.85, "attention": 1.0, "variants": 1.0}
+NEEDED = {"conv2d": 0.7, "gemm": 0.85, "attention": 1.0, "variants": 1.0}
 
 def needed(w):
     if w[0] == "backward": return 0.9 if w[6] == "128" else 0.8
@@ -10,11 +10,14 @@ def needed(w):
 
 def section(w):
     if w[0] == "gemm": return "gemm " + w[5]
+    if w[0] == "conv": return "conv2d NHWC " + w[9]
     if w[0] == "backward": return "attention backward"
     return "attention" if w[7] in ("full", "causal") else "variants"
 
 def shape(w):
     if w[0] == "gemm": return f"{w[1]} x {w[2]} x {w[3]} {w[4]}"
+    if w[0] == "conv":
+        return f"{w[1]} x {w[2]} x {w[3]} x {w[4]} to {w[5]}, {w[6]}x{w[6]}" + (f" stride {w[7]}" if w[7] != "1" else "") + (f", {w[8]} groups" if w[8] != "1" else "")
     kv = "" if w[2] == w[3] else f"/{w[3]}"
     n = w[4] if w[4] == w[5] else f"{w[4]}x{w[5]}"
     return f"{w[7]} d{w[6]} N{n} B{w[1]} H{w[2]}{kv}"
@@ -23,7 +26,7 @@ prefix, files = sys.argv[1], sys.argv[2:]
 loaded = [json.load(open(f)) for f in files]
 rows = {r["work"]: r for x in loaded for r in x["rows"]}
 runs = [run for x in loaded for run in x.get("runs", [x])]  # a report's own file holds several
-sections = ["gemm bf16", "gemm f16", "gemm tf32", "attention", "attention backward", "variants"]
+sections = ["gemm bf16", "gemm f16", "gemm tf32", "gemm e4m3", "gemm i8", "conv2d NHWC bf16", "attention", "attention backward", "variants"]
 json.dump({"runs": [{k: v for k, v in run.items() if k != "rows"} for run in runs], "rows": list(rows.values())}, open(prefix + ".json", "w"), indent=1)
 with open(prefix + ".md", "w") as out:
     say = lambda *x: print(*x, file=out)

@@ -16,6 +16,7 @@ def ask(line):
 
 FORMATS = {"bf16": torch.bfloat16, "f16": torch.float16, "tf32": torch.float32}
 torch.backends.cuda.matmul.allow_tf32 = True
+torch.backends.cudnn.benchmark = True
 
 def graphed(f, runs=10):
     for _ in range(3): f()
@@ -44,8 +45,26 @@ class Difference:
 
 def randn(*shape, dtype): return torch.randn(*shape, device="cuda", dtype=dtype)
 
+def narrow_products(m, n, k, form):
+    """8-bit operands: rows of terms on both sides, as cuBLAS takes them."""
+    if form == "i8":
+        a, b = (torch.randint(-127, 128, s, device="cuda", dtype=torch.int8) for s in ((m, k), (n, k)))
+        return {"cublas int8": lambda: torch._int_mm(a, b.t())}
+    a, b = (randn(*s, dtype=torch.float32).to(torch.float8_e4m3fn) for s in ((m, k), (n, k)))
+    sa, sb = (torch.tensor(x, device="cuda") for x in (0.5, 0.25))
+    product = lambda fast: lambda: torch._scaled_mm(a, b.t(), scale_a=sa, scale_b=sb, out_dtype=torch.bfloat16, use_fast_accum=fast)
+    return {"cublas fp8": product(False), "cublas fp8, fast sums": product(True)}
+
+def convolution(w):
+    n, h, wide, c, outs, taps, stride, groups = map(int, w[1:9]); f = FORMATS[w[9]]
+    last = lambda t: t.to(memory_format=torch.channels_last)
+    x, y = last(randn(n, c, h, wide, dtype=f)), last(randn(outs, c // groups, taps, taps, dtype=f))
+    return {"cudnn": lambda: F.conv2d(x, y, stride=stride, padding=taps // 2, groups=groups)}
+
 def peers(w):
     """name -> a function that runs it; what torch cannot do is left out with the reason."""
+    if w[0] == "conv": return convolution(w)
+    if w[0] == "gemm" and w[5] in ("e4m3", "i8"): return narrow_products(*map(int, w[1:4]), w[5])
     if w[0] == "gemm":
         m, n, k = map(int, w[1:4]); f = FORMATS[w[5]]
         a, b, at, bt = randn(m, k, dtype=f), randn(k, n, dtype=f), randn(k, m, dtype=f), randn(n, k, dtype=f)

@@ -212,6 +212,9 @@ struct FragmentShape {
 
 FragmentShape fragment_shape(const Memory& m);
 
+// Terms of one matrix instruction: 32 bytes. 0: operands of this format have no instruction.
+int matrix_terms(Format f);
+
 // Refused, with the reason: operands that no bulk copy can address, shapes without a matrix instruction,
 // shared memory or registers that do not suffice. `shared_limit`: bytes a workgroup may have.
 Result<role::Program> expand_roles(const Kernel& k, const target::Roles& fields,

@@ -97,6 +97,15 @@ Result<const Pipeline*> innermost(const Loop& l, std::vector<const Loop*>& outer
   return in ? innermost(*in, outer) : Result<const Pipeline*>(Refusal{"a loop holds more than a loop"});
 }
 
+} // namespace
+
+int matrix_terms(Format f) {
+  const bool has =
+      f == Format::bf16 || f == Format::f16 || f == Format::tf32 || f == Format::e4m3 || f == Format::e5m2;
+  return has ? 256 / expr::row(f).bits : 0;
+}
+
+namespace {
 int64_t rows_of(const Contract& c) {
   int64_t n = 1;
   for (auto& x : c.m) n *= x.extent;
@@ -118,9 +127,8 @@ Result<ContractParts> contract_parts(const Kernel& k, const TensorParts& parts, 
   if (!side(c.a, out.a, out.a_k_major) && home(k, c.a) != Home::fragment)
     return Refusal{"the rows' operand is not staged"};
   const Format f = k.memories[size_t(c.b.memory)].format;
-  const int bits = expr::row(f).bits, step = 256 / bits;
-  if (f != Format::bf16 && f != Format::f16 && f != Format::tf32)
-    return Refusal{"no matrix instruction for this format"};
+  const int bits = expr::row(f).bits, step = matrix_terms(f);
+  if (!step) return Refusal{"no matrix instruction for this format"};
   if (k.memories[size_t(c.a.memory)].format != f) return Refusal{"operands of two formats"};
   if (bits != 16 && !(out.a_k_major && out.b_k_major))
     return Refusal{"only 16-bit operands may have their terms apart"};

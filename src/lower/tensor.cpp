@@ -62,13 +62,13 @@ No TensorLowerer::operand(const ir::Comp& n, const std::vector<int>& core, const
   const ir::Arg& a = n.args[size_t(t.whole)];
   if (f_.has_tile(a.from)) return "an operand is computed in this kernel";
   const kernel::Format format = f_.format(a.from);
-  if (format != kernel::Format::bf16 && format != kernel::Format::f16 && format != kernel::Format::tf32)
+  if (!kernel::matrix_terms(format))
     return "an operand is " + std::string(expr::row(format).name);
   if (a.view.empty()) return "an operand is one number";
   const int k = term_axis(core, c), only = side[0].first;
   const ir::Form& last = a.view.back();
   // What no bulk copy can address is laid out anew first: rows of terms that begin at multiples of 16 bytes.
-  const int64_t terms = round_up(f_.extent(n, core, k), 16);
+  const int64_t terms = block_of_terms(f_.extent(n, core, k));
   const bool copies = !addressable(n, a, k, side, terms, f_.format(a.from));
   const bool k_inner = copies || last.axis(k) == 1;
   if (side.size() > 1 && copies) return "no copy can address an operand whose rows have several axes";
@@ -115,6 +115,11 @@ No TensorLowerer::operand(const ir::Comp& n, const std::vector<int>& core, const
   (in_loop ? pipe_.operands : copies_).push_back({std::move(copy)});
   use(memory);
   return {};
+}
+
+// Whole instructions, and whole 16-bit fragments as operands.
+int64_t TensorLowerer::block_of_terms(int64_t extent) const {
+  return round_up(extent, std::max(16, kernel::matrix_terms(tensor_.format)));
 }
 
 // The axis of terms that is blocked.
@@ -167,7 +172,7 @@ No TensorLowerer::contract(const ir::Comp& n, const std::vector<int>& core, cons
   kernel::Contract k;
   auto axis = [&](int a, const char* stem, std::vector<kernel::TileAxis>& to, bool whole) {
     const int64_t e = f_.extent(n, core, a);
-    to.push_back({f_.k.fresh(stem), whole ? round_up(e, 16) : e});
+    to.push_back({f_.k.fresh(stem), whole ? block_of_terms(e) : e});
     at.at[size_t(a)] = at.at[size_t(a)] + variable(to.back().var);
     return std::pair(a, to.back().var);
   };

@@ -263,17 +263,17 @@ struct TensorChooser {
       if (group.role[a] != plan::Role::grid || int(a) == columns) continue;
       (is_row(int(a)) ? m : batch) *= group.extent[a];
     }
+    const double narrower = double(expr::row(base.format).bits) / 16; // a box is 128 bytes of terms
     // Loops around one read the rows' operand at overlapping places.
     const double memory = double(batch) * double(m * k + around * k * n + m * n) * 2 *
-                          double(expr::row(base.format).bits / 16) / (t.memory_rate * from_near);
+                          narrower / (t.memory_rate * from_near);
     std::vector<Candidate> order;
-    const int64_t narrower = expr::row(base.format).bits / 16; // a box is 128 bytes of terms
     for (Shape s : {Shape{2, 256, 64, 4, 1.0}, Shape{2, 192, 64, 4, 0.97}, Shape{2, 128, 64, 6, 0.93},
                     Shape{2, 64, 128, 4, 0.9}, Shape{1, 256, 64, 4, 0.96}, Shape{1, 128, 128, 4, 0.9},
                     Shape{1, 96, 128, 5, 0.87}, Shape{1, 64, 128, 6, 0.73}, Shape{1, 32, 128, 8, 0.5},
                     Shape{4, 64, 64, 4, 0.93}}) {
-      s.loop /= narrower;
-      if (s.loop >= 2 * k && s.loop > 64 / narrower) s.loop /= 2, s.stages *= 2; // no slots of nothing
+      s.loop = int64_t(double(s.loop) / narrower);
+      if (s.loop >= 2 * k && double(s.loop) > 64 / narrower) s.loop /= 2, s.stages *= 2; // no slots of nothing
       const int64_t rows = team_rows * s.math, steps = around * ((k + s.loop - 1) / s.loop);
       const double depth = double(s.loop);
       for (int64_t split = 1; split <= 16 && split * 2 <= std::max<int64_t>(2, steps); ++split) {
@@ -282,12 +282,12 @@ struct TensorChooser {
         const int64_t work = batch * row_blocks(rows) * blocks(columns, s.columns) * split;
         const double waves = double((work + t.workers - 1) / t.workers);
         const double idle = double(t.workers) / double(std::min<int64_t>(work, t.workers));
-        const double computes = std::min(one_computes, all_compute * idle) * t.matrix_rate / double(narrower);
+        const double computes = std::min(one_computes, all_compute * idle) * t.matrix_rate / narrower;
         const double reads = std::min(one_reads, all_read * idle) * t.near_rate;
         const double arithmetic = 2 * double(rows * s.columns) * depth / (computes * s.reached);
-        const double bytes = 2 * double(narrower * (std::min(rows, m) + std::min(s.columns, n))) * depth *
-                             (k * 2 * narrower % 128 ? crooked : 1) / reads;
-        const double step = std::max({arithmetic, bytes, step_seconds * depth * double(narrower) / 128});
+        const double bytes = 2 * narrower * double(std::min(rows, m) + std::min(s.columns, n)) * depth *
+                             (k * expr::row(base.format).bits / 8 % 128 ? crooked : 1) / reads;
+        const double step = std::max({arithmetic, bytes, step_seconds * depth * narrower / 128});
         // A part is stored by each team; of a tile's parts one block reads all, a team its rows alone.
         const double part_bytes = double(team_rows * s.columns) * 4;
         double store = split > 1 ? double(s.math + 1) * part_bytes / t.near_rate : 0;

@@ -39,6 +39,7 @@ private:
   expr::Id ordered(expr::Id root);
   void bring_near(Ref& r, kernel::Var x, kernel::Var y);
   ir::Domain ragged(const ir::Comp& n, const std::vector<int>& core) const;
+  int64_t block_of_terms(int64_t extent) const;
   int term_axis(const std::vector<int>& core, const Contraction& c) const;
   std::optional<int> staged(const kernel::Apply& copy, bool in_loop) const;
   No masks(const ir::Comp& n, const std::vector<int>& core);
