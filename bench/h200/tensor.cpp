@@ -5,10 +5,10 @@
 //   (small sizes)
 //   choices WORK     a product's candidates of the cost rule, attention's first one with more and more
 //   polynomials, each timed      compile-choices WORK     the same, compiled only
-// WORK: gemm M N K nn|nt|tn|tt FORMAT, conv BATCH HEIGHT WIDTH CHANNELS OUTS TAPS STRIDE GROUPS FORMAT (channels
-// last, padded by half the taps), or attention BATCH HEADS KV_HEADS ROWS KEYS D MASK; the second letter
-// of a transpose is B's: t is [N, K]. MASK: full, causal, window, softcap, alibi, prefix, document (causal
-// too). Usage: tensor [CACHE FOLDER].
+// WORK: gemm M N K nn|nt|tn|tt FORMAT, conv BATCH HEIGHT WIDTH CHANNELS OUTS TAPS STRIDE GROUPS FORMAT
+// (channels last, padded by half the taps), or attention BATCH HEADS KV_HEADS ROWS KEYS D MASK; the second
+// letter of a transpose is B's: t is [N, K]. MASK: full, causal, window, softcap, alibi, prefix, document
+// (causal too). Usage: tensor [CACHE FOLDER].
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -396,8 +396,8 @@ private:
     constexpr int replays = 20;
     std::string key = w.kind + w.transposes + w.format + w.mask;
     for (auto& [label, loop] : w.told) key += label + std::to_string(loop);
-    for (int64_t x : {w.m, w.n, w.k, w.batch, w.heads, w.kv, w.rows, w.keys, w.d, w.height, w.width, w.channels,
-                      w.outs, w.taps, w.stride, w.groups})
+    for (int64_t x : {w.m, w.n, w.k, w.batch, w.heads, w.kv, w.rows, w.keys, w.d, w.height, w.width,
+                      w.channels, w.outs, w.taps, w.stride, w.groups})
       key += " " + std::to_string(x);
     if (key != timed_) {
       graph_.reset(), program_.reset();

@@ -24,8 +24,8 @@ inline std::vector<double> gemm_row(const Work& w, const Data& data, int64_t i) 
 inline std::vector<double> conv_row(const Work& w, const Data& data, int64_t row) {
   const auto &x = data.at("x"), &f = data.at("w");
   const int64_t across = w.places(w.width), down = w.places(w.height), each = w.channels / w.groups,
-                left = row % across * w.stride - w.taps / 2, top = row / across % down * w.stride - w.taps / 2,
-                image = row / across / down;
+                left = row % across * w.stride - w.taps / 2,
+                top = row / across % down * w.stride - w.taps / 2, image = row / across / down;
   std::vector<double> sum(size_t(w.outs), 0.0);
   for (int64_t r = 0; r < w.taps; ++r)
     for (int64_t s = 0; s < w.taps; ++s) {
@@ -41,8 +41,8 @@ inline std::vector<double> conv_row(const Work& w, const Data& data, int64_t row
 }
 
 // The squared error of a row and its squared length.
-inline void product_row(const Work& w, const Data& data, const std::vector<uint8_t>& out, int64_t row, double& num,
-                        double& den) {
+inline void product_row(const Work& w, const Data& data, const std::vector<uint8_t>& out, int64_t row,
+                        double& num, double& den) {
   const std::vector<double> want = w.conv() ? conv_row(w, data, row) : gemm_row(w, data, row);
   const int64_t n = int64_t(want.size());
   for (int64_t j = 0; j < n; ++j) {

@@ -39,7 +39,8 @@ struct Work {
   std::vector<std::string> operands() const {
     if (gemm()) return {"a", "b"};
     if (conv()) return {"x", "w"};
-    return backward() ? std::vector<std::string>{"q", "k", "v", "dout"} : std::vector<std::string>{"q", "k", "v"};
+    return backward() ? std::vector<std::string>{"q", "k", "v", "dout"}
+                      : std::vector<std::string>{"q", "k", "v"};
   }
 
   int64_t result_rows() const {
@@ -57,7 +58,8 @@ struct Work {
     if (w.kind == "gemm")
       in >> w.m >> w.n >> w.k >> w.transposes >> w.format;
     else if (w.conv())
-      in >> w.batch >> w.height >> w.width >> w.channels >> w.outs >> w.taps >> w.stride >> w.groups >> w.format;
+      in >> w.batch >> w.height >> w.width >> w.channels >> w.outs >> w.taps >> w.stride >> w.groups >>
+          w.format;
     else if (w.attends())
       in >> w.batch >> w.heads >> w.kv >> w.rows >> w.keys >> w.d >> w.mask;
     std::string word;
@@ -151,7 +153,8 @@ struct Work {
   double flops() const {
     if (gemm()) return 2.0 * double(m) * double(n) * double(k);
     if (conv())
-      return 2.0 * double(batch * places(height) * places(width) * outs) * double(taps * taps * channels / groups);
+      return 2.0 * double(batch * places(height) * places(width) * outs) *
+             double(taps * taps * channels / groups);
     double pairs = 0;
     for (int64_t i = 0; i < rows; ++i) pairs += double(std::max<int64_t>(0, last(i) - first(i)));
     return (backward() ? 10.0 : 4.0) * pairs * double(d) * double(heads) * double(batch);

@@ -193,8 +193,7 @@ TensorMap Cuda::tensor_map(const BulkWindow& w, uint64_t address) const {
   for (size_t d = 0; d < span.size(); ++d) span[d] *= w.apart[d];
   const int type = w.element_bits == 8 ? u8 : w.element_bits == 16 ? f16 : f32;
   check(driver_->tensor_map(&out, type, unsigned(w.extent.size()), address, w.extent.data(), w.stride.data(),
-                            span.data(), w.apart.data(), 0,
-                            w.swizzled ? swizzle_128 : 0, promote_256, 0),
+                            span.data(), w.apart.data(), 0, w.swizzled ? swizzle_128 : 0, promote_256, 0),
         "describing a window");
   return out;
 }

@@ -100,8 +100,7 @@ bool RowText::moves(const std::vector<Coordinate>& at) const {
 }
 
 void RowText::name_coordinates(bool in_row_loop) {
-  if (row_.flat >= 0)
-    print_row(u_, row_, std::string("own + 8 * ") + (in_row_loop ? "r" : row_of_element));
+  if (row_.flat >= 0) print_row(u_, row_, std::string("own + 8 * ") + (in_row_loop ? "r" : row_of_element));
   if (column_ >= 0 && !in_row_loop)
     u_.line("const int " + name(column_) + " = (e >> 2) * 8 + pair + (e & 1);");
 }
@@ -412,8 +411,8 @@ void print_row(Unit& u, const kernel::role::RowAxes& row, const std::string& val
   u.line("const int " + name(row.flat) + " = " + value + ";");
   int64_t below = 1;
   for (size_t d = row.digits.size(); d-- > 0; below *= row.digits[d].extent)
-    u.line("[[maybe_unused]] const int " + name(row.digits[d].var) + " = " + name(row.flat) + " / " + number(below) +
-           " % " + number(row.digits[d].extent) + ";");
+    u.line("[[maybe_unused]] const int " + name(row.digits[d].var) + " = " + name(row.flat) + " / " +
+           number(below) + " % " + number(row.digits[d].extent) + ";");
 }
 
 void print_rows(Unit& u, const kernel::role::Rows& x) {

@@ -123,7 +123,7 @@ private:
   std::vector<int> late_;   // memories that lanes hold in parts
   std::vector<int> map_of_; // of each tile
   int work_ring_ = -1;
-  Var row_ = -1; // a row's number, where rows have several axes
+  Var row_ = -1;                  // a row's number, where rows have several axes
   std::vector<Segment> segments_; // of the loop, or of this part of it
   Var tile_ = -1;                 // the block of work without its part
   Block part_;                    // integers that they name

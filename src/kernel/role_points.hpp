@@ -19,7 +19,7 @@ struct RowPoints {
 
   void run(const Rows& x);
   void at_row(const RowAxes& axes, int64_t row); // of the block
-  int64_t integer(const Ref& r); // an element of an integer memory
+  int64_t integer(const Ref& r);                 // an element of an integer memory
 
 private:
   int64_t at(const Affine& a) const;

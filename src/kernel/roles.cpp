@@ -185,7 +185,8 @@ void Expander::finish_first(size_t n, std::vector<Flying>& flying, Block& to) {
 // >= 0 in every block but the first `n` of a block of work; n is 1 where other loops go around.
 Affine Expander::beyond(int64_t n) const {
   const Affine at = variable(parts_.pipe->var);
-  Affine out = parts_.pipe->reverse ? last() - at - constant((1 + n) * step()) : at - first() - constant(n * step());
+  Affine out =
+      parts_.pipe->reverse ? last() - at - constant((1 + n) * step()) : at - first() - constant(n * step());
   for (auto* o : parts_.outer) out = out + variable(o->var, step());
   return out;
 }
@@ -327,43 +328,6 @@ void Expander::skewed(Block& to) {
   walk(tail, flying, in);
   finish_first(flying.size(), flying, in);
   put(to, std::move(some));
-}
-
-// Blocks that all loops together go through, where that is known.
-std::optional<int64_t> Expander::trips() const {
-  const Affine own = last() - first();
-  if (!own.terms.empty()) return {};
-  int64_t n = ceil_div(own.c, step());
-  for (auto* o : parts_.outer) {
-    if (!(o->end - o->begin).terms.empty()) return {};
-    n *= ceil_div((o->end - o->begin).c, o->step);
-  }
-  return n;
-}
-
-// A loop of one contraction: nothing in it reads the result, so that `lag` of them stay in flight over the
-// back edge. Loops around it become one with it: no statement names their variables.
-void Expander::one_sum(Block& to) {
-  const int64_t lag = f_.lag;
-  auto block = [&](const Affine& before, Block& b) { // `before`: >= 0 once more than `lag` blocks ran
-    put(b, Await{contract_ring_[0], true});
-    issue(0, b);
-    put(b, Finish{int(lag), {parts_.contracts[0].node->dst.memory}});
-    put(b, When{before, {{Release{contract_ring_[0], int(1 + lag)}}}});
-  };
-  Affine blocks = last() - first();
-  int64_t each = step();
-  if (parts_.outer.empty()) {
-    loops(0, to, [&](bool, Block& b) { block(beyond(lag), b); });
-  } else {
-    Loop l{fresh("n"), constant(0), constant(*trips()), 1, {}};
-    block(variable(l.v) - constant(lag), l.body);
-    blocks = l.to, each = 1;
-    put(to, std::move(l));
-  }
-  put(to, Finish{0, {parts_.contracts[0].node->dst.memory}});
-  for (int64_t x = lag; x > 0; --x)
-    put(to, When{blocks - constant((x - 1) * each + 1), {{Release{contract_ring_[0], int(x)}}}});
 }
 
 // The statements of one block as they stand; contractions stay in their places among the others.

@@ -20,7 +20,7 @@ struct Map {
 
 // The rows of a statement: one axis, or several whose places count as digits, the last the fastest.
 struct RowAxes {
-  Var flat = -1;               // the row's number; the only axis itself
+  Var flat = -1;                // the row's number; the only axis itself
   std::vector<TileAxis> digits; // where there are several
 };
 
@@ -203,7 +203,8 @@ struct Program {
 } // namespace role
 
 // What a tile of fragments is: rows and columns of it, by the memory's strides. A tile of one value a row has
-// one column and one dimension of rows; else columns have the smallest stride, and all other dimensions are rows.
+// one column and one dimension of rows; else columns have the smallest stride, and all other dimensions are
+// rows.
 struct FragmentShape {
   std::vector<int> row_dims; // the slowest first
   int column_dim = -1;

@@ -38,7 +38,8 @@ Result<StagedTile> staged_tile(const Kernel& k, const Apply& a, bool hoisted) {
   const int columns = int(dst.index.size()) - 1;
   for (auto& x : a.axes) {
     const int d = dimension_of(dst, x.var);
-    if (d < 0 || (d != columns && size_t(d) != t.row.size())) return Refusal{"a tile is not staged row by row"};
+    if (d < 0 || (d != columns && size_t(d) != t.row.size()))
+      return Refusal{"a tile is not staged row by row"};
     if (d == columns)
       t.column = x.var, t.columns = x.extent;
     else

@@ -8,9 +8,9 @@ namespace tang::kernel {
 
 // A shared tile and the window of a global that it holds.
 struct StagedTile {
-  int memory = -1;     // the tile, [rows.., columns]; of a vector [columns]
-  bool vector = false; // no operand of a contraction: 32-bit values that lanes read
-  Ref source;          // over these axes
+  int memory = -1;                // the tile, [rows.., columns]; of a vector [columns]
+  bool vector = false;            // no operand of a contraction: 32-bit values that lanes read
+  Ref source;                     // over these axes
   std::vector<TileAxis> row = {}; // the slowest first; none of a vector
   Var column = -1;
   int64_t rows = 0, columns = 0;

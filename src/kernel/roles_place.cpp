@@ -124,8 +124,7 @@ std::optional<std::string> Expander::place() {
       ring.arrives += x.vector ? bytes(t) : box_rows(t) * boxes(x) * line;
     }
     for (int t : ring_tiles_[r])
-      if (!parts_.tiles[size_t(t)].vector)
-        offset_[size_t(t)] = ring.bytes, ring.bytes += bytes(t);
+      if (!parts_.tiles[size_t(t)].vector) offset_[size_t(t)] = ring.bytes, ring.bytes += bytes(t);
     for (int t : ring_tiles_[r])
       if (parts_.tiles[size_t(t)].vector)
         offset_[size_t(t)] = ring.bytes + ring.vector_bytes, ring.vector_bytes += round_up(bytes(t), line);

@@ -111,10 +111,12 @@ void Expander::store(const Apply& a, Block& to) {
   }
   Map m{dst.memory, *box, false, {}};
   m.box.back() = width;
-  put(to, Flush{std::get<Apply>(r.what.node), r.row, r.column, map_for(std::move(m)), f_.reuse ? 0 : -1, columns});
+  put(to, Flush{std::get<Apply>(r.what.node), r.row, r.column, map_for(std::move(m)), f_.reuse ? 0 : -1,
+                columns});
 }
 
-// The part of a global that a warp's rows fill, as a box of it: the fastest digits whole, then some of the next.
+// The part of a global that a warp's rows fill, as a box of it: the fastest digits whole, then some of the
+// next.
 std::optional<std::vector<int64_t>> Expander::warp_box(const RowAxes& row, const Ref& dst) const {
   std::vector<int64_t> box(dst.index.size(), 1);
   std::vector<TileAxis> digits = row.digits;

@@ -32,7 +32,8 @@ void TensorLowerer::state(Port port, const std::vector<int>& core, const std::st
   const auto& rows = tensor_.row_axes;
   int64_t stride = 1;
   for (size_t d = axes.size(); d-- > 0;)
-    if (!std::count(rows.begin(), rows.end(), core[size_t(axes[d])])) x.strides[d] = stride, stride *= x.shape[d];
+    if (!std::count(rows.begin(), rows.end(), core[size_t(axes[d])]))
+      x.strides[d] = stride, stride *= x.shape[d];
   for (size_t r = rows.size(); r-- > 0;)
     for (size_t d = 0; d < axes.size(); ++d)
       if (core[size_t(axes[d])] == rows[r]) x.strides[d] = stride, stride *= x.shape[d];
@@ -62,8 +63,7 @@ No TensorLowerer::operand(const ir::Comp& n, const std::vector<int>& core, const
   const ir::Arg& a = n.args[size_t(t.whole)];
   if (f_.has_tile(a.from)) return "an operand is computed in this kernel";
   const kernel::Format format = f_.format(a.from);
-  if (!kernel::matrix_terms(format))
-    return "an operand is " + std::string(expr::row(format).name);
+  if (!kernel::matrix_terms(format)) return "an operand is " + std::string(expr::row(format).name);
   if (a.view.empty()) return "an operand is one number";
   const int k = term_axis(core, c), only = side[0].first;
   const ir::Form& last = a.view.back();

@@ -17,7 +17,8 @@ using kernel::constant;
 using kernel::Fold;
 using kernel::variable;
 
-// Where a bound of a product's domain fails, a factor is read outside its array, where it is 0: no mask is needed.
+// Where a bound of a product's domain fails, a factor is read outside its array, where it is 0: no mask is
+// needed.
 No TensorLowerer::absent_outside(const ir::Comp& n, const MemberForm& form) const {
   if (n.domain == ir::everywhere()) return {};
   if (n.domain.size() != 1) return "its domain is a union";

@@ -15,7 +15,8 @@ using kernel::Fold;
 using kernel::variable;
 
 // Can a bulk copy address the read? Plain coordinates, one side's elements next to each other, 16-byte rows,
-// five dimensions. What a ragged last block of terms reads beyond them must lie outside the array, where it is 0.
+// five dimensions. What a ragged last block of terms reads beyond them must lie outside the array, where it
+// is 0.
 bool TensorLowerer::addressable(const ir::Comp& n, const ir::Arg& a, int k, const Axes& side, int64_t terms,
                                 kernel::Format f) const {
   constexpr int64_t most_apart = 8; // places between the elements of a box
@@ -40,9 +41,8 @@ bool TensorLowerer::addressable(const ir::Comp& n, const ir::Arg& a, int k, cons
     aligned &= moved <= 1;
   }
   // Instructions of 32-bit operands take rows of terms only.
-  return aligned &&
-         (a.view.back().axis(k) == 1 ||
-          (side.size() == 1 && a.view.back().axis(side[0].first) == 1 && expr::row(f).bits == 16));
+  return aligned && (a.view.back().axis(k) == 1 ||
+                     (side.size() == 1 && a.view.back().axis(side[0].first) == 1 && expr::row(f).bits == 16));
 }
 
 // The operand's values in rows of terms, by a kernel of its own; the element at this place.

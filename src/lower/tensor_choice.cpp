@@ -114,8 +114,10 @@ struct TensorChooser {
         if (core != base.loop && std::find(base.outer.begin(), base.outer.end(), core) == base.outer.end())
           return "a contraction does not fold the looped axis";
       }
-      const auto folded = std::count_if(base.outer.begin(), base.outer.end(), [&](int a) { return extent(a) > 1; });
-      if (!blocked || x.sides.k.size() != size_t(folded) + 1) return "a contraction does not fold the looped axis";
+      const auto folded =
+          std::count_if(base.outer.begin(), base.outer.end(), [&](int a) { return extent(a) > 1; });
+      if (!blocked || x.sides.k.size() != size_t(folded) + 1)
+        return "a contraction does not fold the looped axis";
       if (product()) base.row_axes = several_rows(m, x);
       columns = core_of(m.axis, x.sides.n[0]);
       width = std::max(width, comp(m.node).extent(x.sides.n[0]).value());
@@ -232,7 +234,8 @@ struct TensorChooser {
     out.push_back(std::move(c));
   }
 
-  // Blocks of rows of several axes first, then of one axis: not every operand can be addressed in the first way.
+  // Blocks of rows of several axes first, then of one axis: not every operand can be addressed in the first
+  // way.
   void products() {
     plain();
     if (base.row_axes.empty()) return;
@@ -265,15 +268,16 @@ struct TensorChooser {
     }
     const double narrower = double(expr::row(base.format).bits) / 16; // a box is 128 bytes of terms
     // Loops around one read the rows' operand at overlapping places.
-    const double memory = double(batch) * double(m * k + around * k * n + m * n) * 2 *
-                          narrower / (t.memory_rate * from_near);
+    const double memory =
+        double(batch) * double(m * k + around * k * n + m * n) * 2 * narrower / (t.memory_rate * from_near);
     std::vector<Candidate> order;
     for (Shape s : {Shape{2, 256, 64, 4, 1.0}, Shape{2, 192, 64, 4, 0.97}, Shape{2, 128, 64, 6, 0.93},
                     Shape{2, 64, 128, 4, 0.9}, Shape{1, 256, 64, 4, 0.96}, Shape{1, 128, 128, 4, 0.9},
                     Shape{1, 96, 128, 5, 0.87}, Shape{1, 64, 128, 6, 0.73}, Shape{1, 32, 128, 8, 0.5},
                     Shape{4, 64, 64, 4, 0.93}}) {
       s.loop = int64_t(double(s.loop) / narrower);
-      if (s.loop >= 2 * k && double(s.loop) > 64 / narrower) s.loop /= 2, s.stages *= 2; // no slots of nothing
+      if (s.loop >= 2 * k && double(s.loop) > 64 / narrower)
+        s.loop /= 2, s.stages *= 2; // no slots of nothing
       const int64_t rows = team_rows * s.math, steps = around * ((k + s.loop - 1) / s.loop);
       const double depth = double(s.loop);
       for (int64_t split = 1; split <= 16 && split * 2 <= std::max<int64_t>(2, steps); ++split) {

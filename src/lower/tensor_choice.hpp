@@ -9,9 +9,9 @@ namespace tang::lower {
 struct TensorChoice {
   std::vector<int64_t> tile; // core axis -> elements a block
   target::Roles roles;
-  int rows = -1, loop = -1;                     // core axes
-  std::vector<int> row_axes;                    // of a product's rows where they are several, the slowest first
-  std::vector<int> outer;                       // looped axes around the loop, one element at a time
+  int rows = -1, loop = -1;  // core axes
+  std::vector<int> row_axes; // of a product's rows where they are several, the slowest first
+  std::vector<int> outer;    // looped axes around the loop, one element at a time
   kernel::Format format = kernel::Format::bf16; // of the operands
   std::string text;                             // for people
 };

@@ -24,7 +24,8 @@ private:
 
   int fragment(const std::string& name, std::vector<int64_t> shape, kernel::Format f = kernel::Format::f32);
   void state(Port port, const std::vector<int>& core, const std::string& name, int columns = -1);
-  using Axes = std::vector<std::pair<int, kernel::Var>>; // of a node, the slowest first, and a contraction's variables
+  using Axes =
+      std::vector<std::pair<int, kernel::Var>>; // of a node, the slowest first, and a contraction's variables
 
   No operand(const ir::Comp& n, const std::vector<int>& core, const Contraction& c,
              const std::vector<int>& factors, const Axes& side, kernel::Var k_var, Ref& out);

@@ -59,8 +59,8 @@ Backend on_cuda(std::shared_ptr<device::CudaCompiler> compiler, std::shared_ptr<
   auto print = [](const Derivation& d, const Options& o) {
     device::Unit u{cuda_source(d, o.target), {}};
     for (auto& l : d.kernels.kernels) {
-      device::Entry e{l.kernel.name,  "", emit::cuda_blocks(l.kernel),
-                      emit::cuda_lanes(l.kernel), 0,  int(l.arguments.size())};
+      device::Entry e{l.kernel.name,          "", emit::cuda_blocks(l.kernel), emit::cuda_lanes(l.kernel), 0,
+                      int(l.arguments.size())};
       if (l.roles) {
         const kernel::role::Program p = roles_of(l, o.target);
         e.workgroups = p.work, e.lanes = p.fields.threads(), e.local_bytes = p.shared_bytes;

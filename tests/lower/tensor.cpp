@@ -12,13 +12,15 @@ using namespace tang::test;
 namespace {
 constexpr auto bf16 = ir::Format::bf16;
 
-ir::Graph matmul(int64_t m, int64_t n, int64_t k, bool ta, bool tb, ir::Format f = bf16) {
+ir::Graph matmul(int64_t m, int64_t n, int64_t k, bool ta, bool tb, ir::Format f = bf16,
+                 std::optional<ir::Format> out = {}) {
   ir::Builder b;
   using Shape = std::vector<ir::Extent>;
   ir::Tensor x = b.input("a", ta ? Shape{k, m} : Shape{m, k}, f),
              y = b.input("b", tb ? Shape{n, k} : Shape{k, n}, f);
   auto [i, j, l] = ir::axes<"i j l">();
-  b.output(ir::map({i, j}, ir::sum(l, (ta ? x(l, i) : x(i, l)) * (tb ? y(j, l) : y(l, j)))), "out", f);
+  b.output(ir::map({i, j}, ir::sum(l, (ta ? x(l, i) : x(i, l)) * (tb ? y(j, l) : y(l, j)))), "out",
+           out.value_or(f));
   return b.graph();
 }
 
@@ -156,6 +158,20 @@ TEST(tensor, matrix_products_in_every_transpose) {
     for (bool tb : {false, true}) expect_tensor(matmul(136, 200, 88, ta, tb), "roles");
 }
 
+// 8-bit operands are rows of terms, 32 of them an instruction; others are laid out so first.
+TEST(tensor, products_of_8_bit_floats) {
+  for (int64_t k : {208, 48})
+    expect_tensor(matmul(136, 200, k, false, true, ir::Format::e4m3, bf16), "roles");
+  const Roles r = roles(matmul(136, 72, 272, false, true, ir::Format::e5m2, bf16));
+  EXPECT_EQ(trouble(r.program, r.before, r.want, 4), "");
+  const ir::Graph apart = matmul(64, 72, 144, false, false, ir::Format::e4m3, bf16);
+  const Derived d = derive(apart, {}, target::hopper_target());
+  ASSERT_EQ(d.program.kernels.size(), 2u); // its columns lie apart
+  const eval::Inputs in = rounded_inputs(apart);
+  auto got = simulate(d, in);
+  EXPECT_LT(eval::difference(got["out"], filled(eval::run(apart, in).at("out"))), 8e-3);
+}
+
 // Bias, activation and residual are read where the product's fragments are.
 TEST(tensor, maps_of_a_product_run_on_its_fragments) {
   for (auto [m, n] : {std::pair<int64_t, int64_t>{136, 200}, {70, 45}}) {
@@ -170,16 +186,20 @@ TEST(tensor, maps_of_a_product_run_on_its_fragments) {
   }
 }
 
-// Images [n, y, x, c] with zeros around them, a filter [o, r, s, c]; bias, activation and residual where told.
+// Images [n, y, x, c] with zeros around them, a filter [o, r, s, c]; bias, activation and residual where
+// told.
 ir::Graph conv(std::array<int64_t, 4> x, int64_t outs, int64_t taps, int64_t stride, bool mapped = false) {
   ir::Builder b;
-  ir::Tensor image = b.input("x", {x[0], x[1], x[2], x[3]}, bf16), w = b.input("w", {outs, taps, taps, x[3]}, bf16);
+  ir::Tensor image = b.input("x", {x[0], x[1], x[2], x[3]}, bf16),
+             w = b.input("w", {outs, taps, taps, x[3]}, bf16);
   auto places = [&](int64_t in) { return (in + taps / 2 * 2 - taps) / stride + 1; };
   const ir::Axis n = ir::axis("n", ir::Extent(x[0])), u = ir::axis("u", ir::Extent(places(x[1]))),
                  v = ir::axis("v", ir::Extent(places(x[2]))), o = ir::axis("o", ir::Extent(outs)),
                  r = ir::axis("r", ir::Extent(taps)), s = ir::axis("s", ir::Extent(taps)),
                  c = ir::axis("c", ir::Extent(x[3]));
-  auto at = [&](ir::Axis place, ir::Axis tap) { return stride * ir::Index(place) + ir::Index(tap) - taps / 2; };
+  auto at = [&](ir::Axis place, ir::Axis tap) {
+    return stride * ir::Index(place) + ir::Index(tap) - taps / 2;
+  };
   ir::Scalar y = ir::sum({c, r, s}, image.at_or(0.0, {n, at(u, r), at(v, s), c}) * w(o, r, s, c));
   if (mapped)
     y = ir::relu(y + b.input("bias", {outs})(o)) +
@@ -197,7 +217,8 @@ TEST(tensor, convolutions_copy_boxes_of_the_image) {
     expect_tensor(g, "roles");
     const Roles r = roles(g);
     size_t boxes = 0;
-    for (auto& m : r.program.maps) boxes += m.box.size() == 4 && m.box[3] > 1 && m.box[0] * m.box[1] * m.box[2] > 1;
+    for (auto& m : r.program.maps)
+      boxes += m.box.size() == 4 && m.box[3] > 1 && m.box[0] * m.box[1] * m.box[2] > 1;
     EXPECT_GE(boxes, 2u);
     EXPECT_EQ(trouble(r.program, r.before, r.want, 3), "");
   }
@@ -237,7 +258,8 @@ TEST(tensor, a_mask_inside_an_array_is_no_padding) {
   ir::Builder b;
   ir::Tensor x = b.input("x", {64, 64}, bf16), w = b.input("w", {64, 64}, bf16);
   auto [i, j, k] = ir::axes<"i j k">();
-  b.output(ir::map({i, j}, ir::sum(k, ir::masked(ir::Index(i) + ir::Index(k) < 70, x(i, k) * w(j, k)))), "out", bf16);
+  b.output(ir::map({i, j}, ir::sum(k, ir::masked(ir::Index(i) + ir::Index(k) < 70, x(i, k) * w(j, k)))),
+           "out", bf16);
   EXPECT_EQ(refusal(b.graph()), "its domain masks single products");
 }
 
