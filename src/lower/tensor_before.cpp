@@ -45,6 +45,20 @@ bool TensorLowerer::addressable(const ir::Comp& n, const ir::Arg& a, int k, cons
                      (side.size() == 1 && a.view.back().axis(side[0].first) == 1 && expr::row(f).bits == 16));
 }
 
+// A copy whose lanes would read far apart: they read along the other axis into a tile, which they then store.
+// The tile's rows begin in different banks.
+void TensorLowerer::turned(Frame& frame, Apply& a) const {
+  const kernel::TileAxis row = a.axes[0], column = a.axes[1];
+  const int tile = frame.scratch("t", {row.extent, column.extent}, frame.k.compute, {column.extent + 1, 1});
+  Apply first = a;
+  first.axes = {column, row};
+  first.dst = {{tile, {{variable(row.var), {}}, {variable(column.var), {}}}, false}};
+  emit(frame.k.body, std::move(first));
+  a.body = {};
+  a.body.refs = {{tile, {{variable(row.var), {}}, {variable(column.var), {}}}, false}};
+  a.body.values = {frame.k.pool->leaf(Op::arg, Type::real, 0)};
+}
+
 // The operand's values in rows of terms, by a kernel of its own; the element at this place.
 Result<Ref> TensorLowerer::copied(const ir::Comp& n, const Contraction& c, int factor, int side,
                                   const Place& at) {
@@ -99,6 +113,8 @@ Result<Ref> TensorLowerer::copied(const ir::Comp& n, const Contraction& c, int f
   dst.memory = frame.temporary(id, memory, true);
   temporaries_.push_back(frame.k.memories[size_t(dst.memory)].size() * expr::row(format).bits / 8 + 64);
   a.dst = {dst};
+  const ir::Arg& read = n.args[size_t(g_.pool[c.factors[size_t(factor)]].whole)];
+  if (!read.view.back().axis(k) && read.view.back().axis(side)) turned(frame, a);
   emit(frame.k.body, std::move(a));
   Lowered copy;
   copy.arguments = std::move(frame.arguments);
