@@ -32,9 +32,11 @@ struct Work {
 
   bool attends() const { return kind == "attention" || backward(); }
 
-  bool scaled() const { return run::bytes_of(element) == 1; } // one scale an operand
+  bool whole() const { return expr::type_of(element) == expr::Type::index; }
 
-  ir::Format result() const { return scaled() ? ir::Format::bf16 : element; }
+  bool scaled() const { return run::bytes_of(element) == 1 && !whole(); } // one scale an operand
+
+  ir::Format result() const { return whole() ? ir::Format::f32 : scaled() ? ir::Format::bf16 : element; }
 
   std::vector<std::string> operands() const {
     if (gemm()) return {"a", "b"};
@@ -85,7 +87,9 @@ struct Work {
       ir::Tensor x = b.input("a", at('a') ? std::vector<ir::Extent>{k, m} : std::vector<ir::Extent>{m, k}, f);
       ir::Tensor y = b.input("b", at('b') ? std::vector<ir::Extent>{n, k} : std::vector<ir::Extent>{k, n}, f);
       auto [i, j, l] = ir::axes<"i j l">();
-      ir::Scalar sum = ir::sum(l, (at('a') ? x(l, i) : x(i, l)) * (at('b') ? y(j, l) : y(l, j)));
+      ir::Scalar left = at('a') ? x(l, i) : x(i, l), right = at('b') ? y(j, l) : y(l, j);
+      if (whole()) left = ir::to_real(left), right = ir::to_real(right);
+      ir::Scalar sum = ir::sum(l, left * right);
       if (scaled()) sum = sum * b.input("sa", {1}).at({ir::Index(0)}) * b.input("sb", {1}).at({ir::Index(0)});
       b.output(ir::map({i, j}, sum), "out", result());
       return b.graph();
@@ -167,16 +171,21 @@ inline std::vector<uint8_t> normals(size_t n, ir::Format f, uint64_t seed) {
   std::mt19937_64 rng(seed);
   std::normal_distribution<double> normal;
   std::vector<double> values(std::min(n, block));
-  for (double& v : values) v = ir::rounded(normal(rng), f);
+  const bool whole = expr::type_of(f) == expr::Type::index; // then from -127 to 127
+  for (double& v : values) v = whole ? double(int64_t(rng() % 255) - 127) : ir::rounded(normal(rng), f);
   const size_t bytes = size_t(run::bytes_of(f)), some = values.size() * bytes;
   std::vector<uint8_t> small(some), out(n * bytes);
-  run::write(small.data(), f, values);
+  if (whole)
+    run::write(small.data(), f, std::vector<int64_t>(values.begin(), values.end()));
+  else
+    run::write(small.data(), f, values);
   for (size_t i = 0; i < out.size(); i += some)
     std::memcpy(&out[i], small.data(), std::min(some, out.size() - i));
   return out;
 }
 
 inline double real(const std::vector<uint8_t>& data, int64_t i, ir::Format f) {
+  if (f == ir::Format::i8) return double(int8_t(data[size_t(i)]));
   if (run::bytes_of(f) == 1) return run::read_reals(&data[size_t(i)], f, 1)[0];
   if (run::bytes_of(f) == 4 || f == ir::Format::bf16) {
     uint32_t u = 0;

@@ -118,6 +118,7 @@ private:
   void print(const Finish& x) {
     u.line("tang_mma_wait<" + number(x.left) + ">();");
     for (int t : x.tiles) u.line("tang_pin(m" + number(t) + ");");
+    for (int t : x.whole) u.line("tang_whole(m" + number(t) + ");");
   }
 
   void print(const Hold& x) {

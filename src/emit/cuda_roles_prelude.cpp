@@ -69,6 +69,11 @@ template <int N> TANG void tang_pin(uint32_t (&x)[N]) {
 #pragma unroll
   for (int i = 0; i < N; ++i) asm volatile("" : "+r"(x[i]) :: "memory");
 }
+// Registers that hold integers become reals.
+template <int N> TANG void tang_whole(float (&x)[N]) {
+#pragma unroll
+  for (int i = 0; i < N; ++i) x[i] = (float)__float_as_int(x[i]);
+}
 // Matrix descriptor: start and leading offset in 16 bytes in the low word; stride offset 1024 bytes and the 128-byte swizzle
 // in the high one.
 TANG uint64_t tang_window(uint32_t low) { return (uint64_t)0x40000040u << 32 | low; }
@@ -134,11 +139,13 @@ std::string name(const MatrixInstruction& m) {
 // Add = 0 overwrites d.
 std::string text(const MatrixInstruction& m) {
   const int d = m.n / 2, b = d + (m.a_in_registers ? 4 : 1), bits = expr::row(m.format).bits;
-  const std::string f = expr::row(m.format).name, type = bits == 32 ? "tf32" : f;
+  const bool whole = expr::type_of(m.format) == expr::Type::index;
+  const std::string f = expr::row(m.format).name, type = bits == 32 ? "tf32" : whole ? "s8" : f;
   std::string majors = bits == 16 ? (m.a_in_registers ? "" : m.a_k_major ? ", 0" : ", 1") : "";
   if (bits == 16) majors += m.b_k_major ? ", 0" : ", 1";
   std::string outs;
-  for (int i = 0; i < d; ++i) outs += (i ? ", \"+f\"(d[" : "\"+f\"(d[") + std::to_string(i) + "])";
+  const std::string held = whole ? "\"+r\"(((int*)d)[" : "\"+f\"(d[";
+  for (int i = 0; i < d; ++i) outs += (i ? ", " : "") + held + std::to_string(i) + "])";
   const std::string a = m.a_in_registers ? "{" + list(d, 4) + "}" : "%" + std::to_string(d);
   const std::string ins =
       m.a_in_registers ? "\"r\"(a[0]), \"r\"(a[1]), \"r\"(a[2]), \"r\"(a[3])" : "\"l\"(a)";
@@ -146,9 +153,9 @@ std::string text(const MatrixInstruction& m) {
          (m.a_in_registers ? "const uint32_t* a" : "uint64_t a") +
          ", uint64_t b) {\n  asm volatile(\"{\\n.reg .pred p;\\nsetp.ne.b32 p, %" + std::to_string(b + 1) +
          ", 0;\\n\"\n    \"wgmma.mma_async.sync.aligned.m64n" + std::to_string(m.n) + "k" +
-         std::to_string(256 / bits) + ".f32." + type + "." + type + " {" + list(0, d) + "}, " + a + ", %" +
-         std::to_string(b) + ", p, 1, 1" + majors + ";\\n}\"\n    : " + outs + " : " + ins +
-         ", \"l\"(b), \"n\"(Add));\n}\n";
+         std::to_string(256 / bits) + (whole ? ".s32." : ".f32.") + type + "." + type + " {" + list(0, d) +
+         "}, " + a + ", %" + std::to_string(b) + (whole ? ", p" : ", p, 1, 1") + majors +
+         ";\\n}\"\n    : " + outs + " : " + ins + ", \"l\"(b), \"n\"(Add));\n}\n";
 }
 
 } // namespace tang::emit

@@ -225,7 +225,8 @@ private:
     axes(x.k, f);
     auto operand_of = [&](const Ref& r, const std::vector<TileAxis>& none) {
       form(r, f, nullptr, 0);
-      if (valid(r.memory) && type_of(memory(r.memory).format) != Type::real)
+      if (valid(r.memory) && type_of(memory(r.memory).format) != Type::real &&
+          (memory(r.memory).format != Format::i8 || &r == &x.dst))
         say("contracts " + text_.ref(r) + ", which is not real");
       for (auto& c : r.index)
         for (auto& t : c.affine.terms)

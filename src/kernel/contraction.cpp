@@ -42,7 +42,7 @@ void Contraction::deal(Machine& m, int64_t from, int n) const {
     m.lane_of[size_t(l)] = int(block % (kernel_.lanes / sub) * sub + j % ni % sub);
   }
 }
-void Contraction::gather(Machine& m, Points& p, int ref, int64_t rows, int64_t columns, int64_t live_rows,
+void Contraction::gather(Machine& m, Points& p, int ref, int memory, int64_t rows, int64_t columns, int64_t live_rows,
                          int64_t live_columns, bool probes, std::vector<double>& out) {
   out.assign(size_t(rows * columns), 0.0);
   Reg r;
@@ -57,7 +57,8 @@ void Contraction::gather(Machine& m, Points& p, int ref, int64_t rows, int64_t c
     if (probes) p.probe(ref, first(n) & ~live);
     if (!live) continue;
     p.load(ref, live, r);
-    each(live, n, [&](int l) { out[size_t(from + l)] = r.r[l]; });
+    const bool real = expr::type_of(kernel_.memories[size_t(memory)].format) == Type::real;
+    each(live, n, [&](int l) { out[size_t(from + l)] = real ? r.r[l] : double(r.i[l]); });
   }
 }
 // A term beyond k_end may be computed or left out: it must not matter.
@@ -82,9 +83,9 @@ void Contraction::run(Machine& m, const int64_t* vars) {
   // Dead rows and columns of tiles are computed, so their operands are read; a global is not read there.
   auto in_place = [&](const Ref& r) { return kernel_.memories[size_t(r.memory)].home == Home::global; };
   const bool a_global = in_place(node_.a), b_global = in_place(node_.b);
-  gather(m, a_, ra_, m_, k_, rows, a_global ? terms : k_, !a_global, dense_a_);
-  gather(m, b_, rb_, k_, n_, b_global ? terms : k_, columns, !b_global, dense_b_);
-  if (node_.accumulate) gather(m, d_, rd_, m_, n_, rows, columns, false, dense_d_);
+  gather(m, a_, ra_, node_.a.memory, m_, k_, rows, a_global ? terms : k_, !a_global, dense_a_);
+  gather(m, b_, rb_, node_.b.memory, k_, n_, b_global ? terms : k_, columns, !b_global, dense_b_);
+  if (node_.accumulate) gather(m, d_, rd_, node_.dst.memory, m_, n_, rows, columns, false, dense_d_);
   else dense_d_.assign(size_t(m_ * n_), 0.0);
   if (!a_global && !b_global) check_tail(m, rows, k_, columns, terms);
   // Registers hold a block of the accumulator: an operand is read again for every block of the other side.

@@ -11,7 +11,7 @@ class Contraction {
 
  private:
   // The operand over two flat axes, `live` points only; others are 0, and must lie inside when it `probes`.
-   void gather(Machine& m, Points& p, int ref, int64_t rows, int64_t columns, int64_t live_rows, int64_t live_columns,
+   void gather(Machine& m, Points& p, int ref, int memory, int64_t rows, int64_t columns, int64_t live_rows, int64_t live_columns,
                bool probes, std::vector<double>& out);
    void deal(Machine& m, int64_t from, int n) const;  // the lanes of points of dst
    int64_t limit(const std::optional<Affine>& end, int64_t all, const int64_t* vars) const;

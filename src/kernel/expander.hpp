@@ -99,6 +99,8 @@ private:
   std::vector<Flying> over_the_edge();
   Affine beyond(int64_t n) const;
   std::optional<int64_t> trips() const;
+  bool is_one_sum() const;
+  bool sums_integers() const;
   void around(Block inner, Block& to) const;
   int contract_of(const kernel::Stmt* s) const;
   bool is_late(const Fold& f) const;

@@ -142,7 +142,7 @@ struct Fold {
 
 // dst(m, n) += sum over k of a(m, k) b(k, n): all three are tiles or globals read in place. Rows beyond m_end
 // and columns beyond n_end are computed but not stored; a global is not read there, nor beyond k_end.
-// `block`: rows x vectors of the accumulator held in registers.
+// `block`: rows x vectors of the accumulator held in registers. a and b are real, or i8: then sums are exact.
 struct Contract {
   std::vector<TileAxis> m, n, k; // innermost last; n's innermost axis is contiguous in dst and b
   Ref dst, a, b;

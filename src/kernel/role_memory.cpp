@@ -26,7 +26,11 @@ void RoleMachine::landed(const Copy& c) {
         inside &= i >= 0 && i < g.shape[d];
         at += i * g.strides[d];
       }
-      s.values[size_t(c.at + r * row + x * bytes)] = inside ? globals_[size_t(m.memory)].r[size_t(at)] : 0;
+      const Buffer& from = globals_[size_t(m.memory)];
+      const bool real = expr::type_of(g.format) == Type::real;
+      s.values[size_t(c.at + r * row + x * bytes)] = !inside ? 0
+                                                     : real  ? from.r[size_t(at)]
+                                                             : double(from.i[size_t(at)]);
     }
   --s.pending;
   Barrier& b = barriers_[size_t(p_.rings[size_t(c.ring)].full + c.index)];

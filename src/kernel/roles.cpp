@@ -364,9 +364,7 @@ std::vector<Expander::Flying> Expander::over_the_edge() {
 }
 
 void Expander::in_order(Block& to) {
-  if (parts_.contracts.size() == 1 && contract_ring_[0] >= 0 && parts_.pipe->body.size() == 1 && f_.lag > 0 &&
-      (parts_.outer.empty() || trips()))
-    return one_sum(to);
+  if (is_one_sum()) return one_sum(to);
   const std::vector<Flying> over = over_the_edge();
   Block inner;
   loops(0, inner, [&](bool partial, Block& b) {
@@ -424,6 +422,7 @@ Result<Program> Expander::run() {
   auto parts = tensor_parts(k_);
   if (!parts) return Refusal{parts.why()};
   parts_ = std::move(*parts);
+  segments_ = parts_.pipe->segments;
   p_.kernel = k_, p_.fields = f_;
   p_.team = fresh("team");
   if (parts_.contracts[0].node->m.size() > 1) row_ = fresh("row");
@@ -450,7 +449,6 @@ Result<Program> Expander::run() {
       }
       if (scaled_only) late_.push_back(f->dst[0].memory);
     }
-  segments_ = parts_.pipe->segments;
   if (const std::string why = f_.split > 1 ? split() : ""; !why.empty()) return Refusal{why};
   p_.work = workgroups(k_) * f_.split;
   for (bool producer : {true, false}) {

@@ -92,6 +92,7 @@ struct Issue { // asynchronous: dst (+)= a b for this team's 64 rows
 struct Finish { // at most `left` issues stay in flight; these tiles may be read and written again
   int left;
   std::vector<int> tiles;
+  std::vector<int> whole = {}; // of them, sums of integers: they become reals now
 };
 
 // What defines these tiles stays above, in the machine's code too.

@@ -101,8 +101,8 @@ Result<const Pipeline*> innermost(const Loop& l, std::vector<const Loop*>& outer
 } // namespace
 
 int matrix_terms(Format f) {
-  const bool has =
-      f == Format::bf16 || f == Format::f16 || f == Format::tf32 || f == Format::e4m3 || f == Format::e5m2;
+  const bool has = f == Format::bf16 || f == Format::f16 || f == Format::tf32 || f == Format::e4m3 ||
+                   f == Format::e5m2 || f == Format::i8;
   return has ? 256 / expr::row(f).bits : 0;
 }
 

@@ -241,6 +241,7 @@ std::string Expander::fields_refuse() const {
   if (const int64_t n = held({}); n + spare_registers > f_.math_registers)
     return "fragments take " + std::to_string(n) + " registers of a lane";
   const size_t n = parts_.contracts.size();
+  if (sums_integers() && (f_.skew || !is_one_sum())) return "integers are summed in the loop of one sum";
   if (f_.skew && (n != 2 || contract_ring_[0] < 0 || contract_ring_[1] < 0))
     return "skew is between two contractions with rings";
   if (f_.turns && f_.math < 2) return "turns need two math warpgroups";

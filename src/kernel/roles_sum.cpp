@@ -1,5 +1,7 @@
 #include "tang/kernel/expander.hpp"
 
+#include <algorithm>
+
 // The loop of one sum.
 namespace tang::kernel::role {
 
@@ -13,6 +15,18 @@ std::optional<int64_t> Expander::trips() const {
     n *= ceil_div((o->end - o->begin).c, o->step);
   }
   return n;
+}
+
+bool Expander::is_one_sum() const {
+  return parts_.contracts.size() == 1 && contract_ring_[0] >= 0 && parts_.pipe->body.size() == 1 &&
+         f_.lag > 0 && (parts_.outer.empty() || trips());
+}
+
+// Sums of integers are integers until the loop is over.
+bool Expander::sums_integers() const {
+  return std::any_of(parts_.contracts.begin(), parts_.contracts.end(), [&](auto& c) {
+    return expr::type_of(k_.memories[size_t(c.node->b.memory)].format) != Type::real;
+  });
 }
 
 // A loop of one contraction: nothing in it reads the result, so that `lag` of them stay in flight over the
@@ -35,7 +49,9 @@ void Expander::one_sum(Block& to) {
     blocks = l.to, each = 1;
     put(to, std::move(l));
   }
-  put(to, Finish{0, {parts_.contracts[0].node->dst.memory}});
+  Finish end{0, {parts_.contracts[0].node->dst.memory}};
+  if (sums_integers()) end.whole = end.tiles;
+  put(to, std::move(end));
   for (int64_t x = lag; x > 0; --x)
     put(to, When{blocks - constant((x - 1) * each + 1), {{Release{contract_ring_[0], int(x)}}}});
 }

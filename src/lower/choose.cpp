@@ -13,6 +13,7 @@
 #include "tang/lower/price.hpp"
 #include "tang/lower/segments.hpp"
 #include "tang/lower/skew.hpp"
+#include "tang/lower/window.hpp"
 
 namespace tang::lower {
 
@@ -341,6 +342,7 @@ struct Chooser {
         if (group.role[c] == Role::grid) out.tile[c] = std::max<int64_t>(1, group.extent[c]);
       return;
     }
+    if (n.monoid && kernel::has_teams(t) && window_tiles(n, m, group, v, out.tile)) return;
     // Points: from the vector axis outwards until a block is worth a call.
     std::vector<int> order;
     if (v >= 0 && size_t(v) < n.points.size()) order.push_back(v);

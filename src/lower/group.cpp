@@ -7,6 +7,7 @@
 #include "tang/expr/simplify.hpp"
 #include "tang/kernel/distribute.hpp"
 #include "tang/kernel/rows.hpp"
+#include "tang/kernel/windows.hpp"
 #include "tang/lower/emitters.hpp"
 #include "tang/lower/fit.hpp"
 #include "tang/lower/joint.hpp"
@@ -198,6 +199,7 @@ struct GroupLowerer {
     kernel::Kernel& k = out.main.kernel;
     if (kernel::has_teams(t) && group.shared.empty()) { // a row is read once, and kept by the lanes that share it
       settle_constants(k);
+      k = kernel::hold_windows(k);
       const kernel::Teams x = kernel::teams(whole_columns(), all_rows(), 0, t);
       keep_dear_terms(k, x.lanes * kernel::most_held * 4, dear_effort);
     } else if (group.shared.empty()) {

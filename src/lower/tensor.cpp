@@ -58,7 +58,8 @@ bool TensorLowerer::reads_loop(const Ref& r) const {
 No TensorLowerer::operand(const ir::Comp& n, const std::vector<int>& core, const Contraction& c,
                           const std::vector<int>& factors, const Axes& side, kernel::Var k_var, Ref& out) {
   if (factors.size() != 1 || factors[0] < 0) return "an operand is a product";
-  const expr::Term& t = g_.pool[c.factors[size_t(factors[0])]];
+  const Id value = stored_value(g_.pool, c.factors[size_t(factors[0])]);
+  const expr::Term& t = g_.pool[value];
   if (t.op != Op::arg) return "an operand is computed";
   const ir::Arg& a = n.args[size_t(t.whole)];
   if (f_.has_tile(a.from)) return "an operand is computed in this kernel";
@@ -71,6 +72,7 @@ No TensorLowerer::operand(const ir::Comp& n, const std::vector<int>& core, const
   const int64_t terms = block_of_terms(f_.extent(n, core, k));
   const bool copies = !addressable(n, a, k, side, terms, f_.format(a.from));
   const bool k_inner = copies || last.axis(k) == 1;
+  if (copies && t.type != Type::real) return "no copy can address an operand of integers";
   if (side.size() > 1 && copies) return "no copy can address an operand whose rows have several axes";
   Place pl;
   pl.at.resize(size_t(n.axis_count()));
@@ -94,7 +96,7 @@ No TensorLowerer::operand(const ir::Comp& n, const std::vector<int>& core, const
     copy.body.values = {f_.k.pool->leaf(Op::arg, Type::real, 0)};
   } else {
     Body b = f_.body(n, pl, core);
-    copy.body.values = {b.value(c.factors[size_t(factors[0])])};
+    copy.body.values = {b.value(value)};
     copy.body.refs = b.out.refs;
     if (copy.body.refs.size() != 1 || !b.out.guards.empty()) return "an operand is gathered";
   }

@@ -24,7 +24,7 @@ No TensorLowerer::absent_outside(const ir::Comp& n, const MemberForm& form) cons
   if (n.domain.size() != 1) return "its domain is a union";
   auto implied = [&](const ir::Form& bound, const Contraction& c) {
     for (auto* side : {&c.sides.a, &c.sides.b}) {
-      const expr::Term& t = g_.pool[c.factors[size_t((*side)[0])]];
+      const expr::Term& t = g_.pool[stored_value(g_.pool, c.factors[size_t((*side)[0])])];
       if (side->size() != 1 || t.op != Op::arg) continue;
       const ir::Arg& a = n.args[size_t(t.whole)];
       const auto shape = g_.shape(a.from);

@@ -73,7 +73,7 @@ struct TensorChooser {
   // What a factor of the first member reads, where it is one plain read.
   const ir::Arg* read_of(const Contraction& x, int factor) const {
     if (factor < 0) return nullptr;
-    const expr::Term& t = g.pool[x.factors[size_t(factor)]];
+    const expr::Term& t = g.pool[stored_value(g.pool, x.factors[size_t(factor)])];
     return t.op == expr::Op::arg ? &comp(group.members[0].node).args[size_t(t.whole)] : nullptr;
   }
 
@@ -202,11 +202,13 @@ struct TensorChooser {
       return "a contraction has more than 256 private columns";
     const ir::Comp& n = comp(group.shared.empty() ? m.node : group.shared[0].node);
     const Contraction& c = group.shared.empty() ? form.contractions.begin()->second : *forms.shared[0];
-    for (int f : c.sides.b)
-      if (const expr::Term& term = g.pool[c.factors[size_t(f)]]; f >= 0 && term.op == expr::Op::arg) {
+    for (int f : c.sides.b) {
+      const expr::Term& term = g.pool[stored_value(g.pool, c.factors[size_t(f)])];
+      if (term.op == expr::Op::arg) {
         const ir::Port from = n.args[size_t(term.whole)].from;
         if (g[from.node].input() || p.buffer(from)) base.format = format_of(p, from);
       }
+    }
     return {};
   }
 
@@ -412,6 +414,11 @@ struct TensorChooser {
   }
 };
 } // namespace
+
+expr::Id stored_value(const expr::Pool& p, expr::Id factor) {
+  const expr::Term& t = p[factor];
+  return t.op == expr::Op::to_real && p[t.args[0]].op == expr::Op::arg ? t.args[0] : factor;
+}
 
 Result<std::vector<TensorChoice>> tensor_choices(const ir::Graph& g, const plan::Plan& p,
                                                  const plan::Group& group, const Choice& forms,

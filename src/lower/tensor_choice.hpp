@@ -16,6 +16,9 @@ struct TensorChoice {
   std::string text;                             // for people
 };
 
+// What an operand holds of a factor: of an integer as a real the integer.
+expr::Id stored_value(const expr::Pool& p, expr::Id factor);
+
 // Refused where the group is no loop of contractions over one axis with common rows.
 Result<std::vector<TensorChoice>> tensor_choices(const ir::Graph& g, const plan::Plan& p,
                                                  const plan::Group& group, const Choice& forms,

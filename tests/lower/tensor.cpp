@@ -63,7 +63,7 @@ std::vector<kernel::Buffer> buffers(const Derived& d, const lower::Lowered& l, c
     }
     const ir::Port port = *port_;
     if ((*d.plan.graph)[port.node].input())
-      out.push_back({in.at((*d.plan.graph)[port.node].name).r, {}});
+      out.push_back({in.at((*d.plan.graph)[port.node].name).r, in.at((*d.plan.graph)[port.node].name).i});
     else
       out.push_back(poisoned(l.kernel.memories[a].size()));
   }
@@ -170,6 +170,39 @@ TEST(tensor, products_of_8_bit_floats) {
   const eval::Inputs in = rounded_inputs(apart);
   auto got = simulate(d, in);
   EXPECT_LT(eval::difference(got["out"], filled(eval::run(apart, in).at("out"))), 8e-3);
+}
+
+// Sums of 8-bit integers are exact; a scale is applied where they became real.
+TEST(tensor, products_of_8_bit_integers) {
+  ir::Builder b;
+  ir::Tensor x = b.input("x", {136, 160}, ir::Format::i8), y = b.input("y", {72, 160}, ir::Format::i8),
+             s = b.input("s", {136});
+  auto [i, j, k] = ir::axes<"i j k">();
+  b.output(ir::map({i, j}, ir::sum(k, ir::to_real(x(i, k)) * ir::to_real(y(j, k))) * s(i)), "out", bf16);
+  const ir::Graph g = b.graph();
+  const Derived d = derive(g, {}, target::hopper_target());
+  ASSERT_EQ(d.program.kernels.size(), 1u);
+  ASSERT_TRUE(d.program.kernels[0].roles) << d.program.kernels[0].refused;
+  eval::Inputs in;
+  std::mt19937_64 rng(3);
+  for (auto [name, rows] : {std::pair("x", 136), {"y", 72}}) {
+    std::vector<int64_t> v(size_t(rows * 160));
+    for (int64_t& e : v) e = int64_t(rng() % 255) - 127;
+    in[name] = eval::indices({rows, 160}, v);
+  }
+  in = random_inputs(g, in);
+  auto got = simulate(d, in);
+  EXPECT_LT(eval::difference(got["out"], filled(eval::run(g, in).at("out"))), 8e-3);
+  auto p = kernel::expand_roles(d.program.kernels[0].kernel, *d.program.kernels[0].roles);
+  ASSERT_TRUE(bool(p)) << p.why();
+  Roles r{*p, buffers(d, d.program.kernels[0], in), {}};
+  r.want = r.before;
+  EXPECT_TRUE(kernel::simulate(d.program.kernels[0].kernel, r.want).clean());
+  EXPECT_EQ(trouble(r.program, r.before, r.want, 4), "");
+  target::Roles other = *d.program.kernels[0].roles;
+  other.lag = 0;
+  const auto refused = kernel::expand_roles(d.program.kernels[0].kernel, other);
+  EXPECT_EQ(refused ? "" : refused.why(), "integers are summed in the loop of one sum");
 }
 
 // Bias, activation and residual are read where the product's fragments are.
