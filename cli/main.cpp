@@ -22,7 +22,7 @@ int main(int argc, char** argv) {
   uint64_t seed = 1;
   double budget = 1e-4;
   int tokens = 64, lanes = 4;
-  bool greedy = false, every = false;
+  bool greedy = false, every = false, formats = false;
   std::vector<std::string> sizes;
   std::function<int()> act;
 
@@ -90,14 +90,17 @@ int main(int argc, char** argv) {
 
   auto* verify = shared(app.add_subcommand(
       "verify", "each kernel of a .tang file against the f64 oracle\n  tang verify examples/attention.tang"));
-  auto* verified = verify->add_option("file", file, "a .tang file");
+  auto* verified = verify->add_option("file", file, "a .tang file; with --formats a part of a builder's name");
   auto* all = verify->add_flag("--all", every, "every builder of the library instead of a file");
   all->excludes(verified);
+  auto* narrow = verify->add_flag("--formats", formats, "every builder in f16 and bf16: what is predicted beside what happens");
+  narrow->excludes(all);
   verify->add_option("--target", target, "what it runs on (default: c; with --all: everything found)");
   verify->add_option("--seed", seed, "of the random inputs")->default_val(1);
   verify->add_option("--budget", budget, "largest error relative to the largest value")->default_val(1e-4);
   verify->callback([&] { act = [&] {
       if (every) return cli::verify_all(c, target);
+      if (formats) return cli::verify_formats(c, target.empty() ? "c" : target, file);
       if (file.empty()) throw Error({}, "nothing to verify", {}, "name a .tang file, or --all");
       return cli::verify_file(c, file, seed, budget, target.empty() ? "c" : target);
     }; });

@@ -75,6 +75,8 @@ struct TrainArguments {
 
 int train(const Common& c, const TrainArguments& a);
 int verify_file(const Common& c, const std::string& file, uint64_t seed, double budget, const std::string& target);
+// What is predicted for narrow storage and accumulation beside what happens, as a page; `only`: a part of a builder's name.
+int verify_formats(const Common& c, const std::string& target, const std::string& only);
 int verify_all(const Common& c, const std::string& target); // every builder of models/; empty: on every target found
 int emit_c(const Common& c, const std::string& file, const std::string& name, int lanes,
            const std::vector<std::string>& sizes);

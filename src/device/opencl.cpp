@@ -225,6 +225,7 @@ Result<std::shared_ptr<Opencl>> Opencl::find(int ordinal) {
   f.workers = int(value<uint32_t>(cl, c->device, compute_units));
   f.binding_bytes = int64_t(value<uint64_t>(cl, c->device, largest_buffer));
   f.alignment = value<uint32_t>(cl, c->device, align_bits) / 8;
+  f.meets = true;
   f.f64 = (" " + words(cl, c->device, extensions) + " ").find(" cl_khr_fp64 ") != std::string::npos;
   out->target_ = target::gpu_target("opencl", f);
   out->name_ = c->name;

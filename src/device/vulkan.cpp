@@ -337,6 +337,7 @@ Result<std::shared_ptr<Vulkan>> Vulkan::find(const VulkanOptions& o, int ordinal
   f.binding_bytes = l.storage_range;
   f.alignment = int64_t(std::max<Size>(l.alignment, 64));
   f.workers = 64;
+  f.meets = true;
   f.values = p12.keeps_nan_32 ? target::Class::exact : target::Class::finite;
   if (l.groups[0] < row_of_groups || l.groups[1] < row_of_groups) return Refusal{c->name + " launches too few workgroups"};
   out->target_ = target::gpu_target("vulkan", f);

@@ -62,6 +62,7 @@ private:
     const Var want =
         folded ? f_.folded[size_t(f_.vector) - f_.kept.size()].var : f_.kept[size_t(f_.vector)].var;
     if (!hoists_) return void(why_scalar_ = "tests of points");
+    if (f_.held) return void(why_scalar_ = "a narrow state");
     for (auto& d : f_.dst)
       if (!pure(d)) return void(why_scalar_ = "a gathered destination");
     std::vector<Var> vars;
@@ -153,7 +154,9 @@ private:
     std::vector<std::string> out;
     for (size_t c = 0; c < n_; ++c) {
       out.push_back("n" + std::to_string(c));
-      u_.line("const " + type(c, vector) + " " + out[c] + " = " + t.value(f_.combine[c], vector) + ";");
+      const std::string v = t.value(f_.combine[c], vector);
+      const bool held = f_.held && f_.identity[c].type == Type::real;
+      u_.line("const " + type(c, vector) + " " + out[c] + " = " + (held ? u_.d.rounded(*f_.held, v, u_.wide) : v) + ";");
     }
     for (size_t c = 0; c < n_; ++c)
       u_.line(into[c] + " = " +

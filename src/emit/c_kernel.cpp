@@ -230,6 +230,14 @@ std::string Dialect::load(const Memory& m, const std::string& as, const std::str
   return cast(integer, place);
 }
 
+std::string Dialect::rounded(Format f, const std::string& value, bool wide) const {
+  if (f == Format::f64 || (f == Format::f32 && !wide)) return value;
+  if (f == Format::f32) return cast(wide_real, cast(real, value));
+  const std::string name = expr::row(f).name, in = wide ? "tang_odd(" + value + ")" : value;
+  const std::string out = "tang_from_" + name + "(tang_to_" + name + "(" + in + "))";
+  return wide ? cast(wide_real, out) : out;
+}
+
 std::string Dialect::store(const Memory& m, const std::string& as, const std::string& at,
                            const std::string& value, bool wide) const {
   const auto& row = expr::row(m.format);

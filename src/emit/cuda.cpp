@@ -1,6 +1,6 @@
 // The CUDA dialect. No header is included.
 #include "tang/emit/cuda.hpp"
-#include "tang/emit/cuda_teams.hpp"
+#include "tang/emit/gpu_teams.hpp"
 #include "tang/emit/shared_text.hpp"
 
 namespace tang::emit {
@@ -84,6 +84,7 @@ public:
     counter = "int";
     barrier = "__syncthreads();";
     unroll = "#pragma unroll";
+    exchanges = true;
     unaliased = "__restrict__ ";
     barrier_of_cluster = "tang_meet_cluster();";
     cluster_arrives = "tang_cluster_arrives();", cluster_started = "tang_cluster_waits();";
@@ -107,7 +108,7 @@ public:
     return row_registers(k) + (out.empty() ? out : "  extern __shared__ __align__(16) unsigned char shared[];\n" + out);
   }
 
-  void rows(Unit& u, const kernel::Stmt& s) const override { print_rows(u, s); }
+  void rows(Unit& u, const kernel::Stmt& s) const override { print_rows(u, *this, s); }
 };
 }  // namespace
 

@@ -35,6 +35,8 @@ public:
   virtual std::string load(const kernel::Memory& m, const std::string& as, const std::string& at, bool wide) const;
   virtual std::string store(const kernel::Memory& m, const std::string& as, const std::string& at,
                             const std::string& value, bool wide) const;
+  // A real value as this format holds it.
+  std::string rounded(kernel::Format f, const std::string& value, bool wide) const;
   // Statements.
   virtual std::string constant(const std::string& type, const std::string& name, const std::string& value) const {
     return "const " + type + " " + name + " = " + value + ";";
@@ -69,7 +71,8 @@ public:
   virtual std::string head(const kernel::Kernel& k) const = 0;
   virtual std::string tiles(const kernel::Kernel& k) const = 0;
   virtual std::string prelude() const = 0;
-  // A statement dealt by rows: only where the target's lanes exchange registers.
+  bool exchanges = false;            // lanes of a subgroup read each other's registers; pairs are kept as one integer
+  // A statement dealt by rows; where the dialect has none it is a bug that one was made.
   virtual void rows(Unit& u, const kernel::Stmt& s) const;
   // Where globals are arguments and tiles lie in one array `shared`: both lists, each with its address space.
   std::string arguments(const kernel::Kernel& k, const std::string& space) const;

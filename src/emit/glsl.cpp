@@ -5,6 +5,7 @@
 
 #include "tang/base/error.hpp"
 #include "tang/emit/c.hpp"
+#include "tang/emit/gpu_teams.hpp"
 #include "tang/emit/shared_text.hpp"
 
 namespace tang::emit {
@@ -99,7 +100,7 @@ public:
         const bool reads = x.access == kernel::Access::read;
         out += "layout(std430, set = 0, binding = " + std::to_string(binding++) + ") " + (reads ? "readonly " : "") +
                "buffer B" + n + " { " + type + " m" + n + "[]; };\n";
-      } else {
+      } else if (x.home != kernel::Home::register_) {
         out += "shared " + type + " m" + n + "[" + std::to_string(std::max<int64_t>(1, x.size())) + "];\n";
       }
     }
@@ -108,7 +109,9 @@ public:
 
   std::string head(const kernel::Kernel&) const override { return "void main()"; }
 
-  std::string tiles(const kernel::Kernel&) const override { return ""; }
+  std::string tiles(const kernel::Kernel& k) const override { return row_registers(k); }
+
+  void rows(Unit& u, const kernel::Stmt& s) const override { print_rows(u, *this, s); }
 
 private:
   static std::string wide_literal(int64_t v) {

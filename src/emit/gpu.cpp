@@ -185,8 +185,11 @@ private:
       join.name_var(int64_t(2 * c + 1), lift[c], false);
     }
     join.declare(0);
-    for (size_t c = 0; c < n; ++c)
-      u.line(d.constant(type(c), "n" + std::to_string(c), join.value(f.combine[c], false)));
+    for (size_t c = 0; c < n; ++c) {
+      const std::string v = join.value(f.combine[c], false);
+      const bool held = f.held && f.identity[c].type == Type::real;
+      u.line(d.constant(type(c), "n" + std::to_string(c), held ? d.rounded(*f.held, v, u.wide) : v));
+    }
     for (size_t c = 0; c < n; ++c) u.line(acc[c] + " = n" + std::to_string(c) + ";");
     if (f.body.when) u.close();
     if (!term.empty()) u.close();
@@ -239,7 +242,7 @@ std::string Printer::run() {
 }
 } // namespace
 
-void GpuDialect::rows(Unit&, const kernel::Stmt&) const { bug(__FILE__, __LINE__, "rows of teams on a target without exchanges"); }
+void GpuDialect::rows(Unit&, const kernel::Stmt&) const { bug(__FILE__, __LINE__, "rows of teams in a dialect without them"); }
 
 std::string GpuDialect::above(const kernel::Kernel&) const { return ""; }
 

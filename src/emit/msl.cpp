@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "tang/emit/c.hpp"
+#include "tang/emit/gpu_teams.hpp"
 #include "tang/emit/shared_text.hpp"
 
 namespace tang::emit {
@@ -32,6 +33,7 @@ class MslDialect : public GpuDialect {
 public:
   MslDialect() {
     barrier = "threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);";
+    unroll = "#pragma unroll";
     lane = "lane_id", group = "group_id", launched = "groups";
   }
 
@@ -68,7 +70,9 @@ public:
                  "uint group_id [[threadgroup_position_in_grid]], uint groups [[threadgroups_per_grid]])";
   }
 
-  std::string tiles(const kernel::Kernel& k) const override { return tile_pointers(k, "threadgroup "); }
+  std::string tiles(const kernel::Kernel& k) const override { return row_registers(k) + tile_pointers(k, "threadgroup "); }
+
+  void rows(Unit& u, const kernel::Stmt& s) const override { print_rows(u, *this, s); }
 };
 } // namespace
 

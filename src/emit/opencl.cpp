@@ -1,6 +1,7 @@
 #include "tang/emit/opencl.hpp"
 
 #include "tang/emit/c.hpp"
+#include "tang/emit/gpu_teams.hpp"
 #include "tang/emit/shared_text.hpp"
 
 namespace tang::emit {
@@ -33,6 +34,7 @@ class OpenclDialect : public GpuDialect {
 public:
   explicit OpenclDialect(bool f64) : f64_(f64) {
     barrier = "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);";
+    unroll = "#pragma unroll";
     lane = "get_local_id(0)", group = "get_group_id(0)", launched = "get_num_groups(0)";
   }
 
@@ -52,9 +54,11 @@ public:
 
   std::string tiles(const kernel::Kernel& k) const override {
     const int64_t n = shared_bytes(k);
-    if (!n) return "";
-    return "  local uchar shared[" + std::to_string(n) + "] __attribute__((aligned(16)));\n" + tile_pointers(k, "local ");
+    if (!n) return row_registers(k);
+    return row_registers(k) + "  local uchar shared[" + std::to_string(n) + "] __attribute__((aligned(16)));\n" + tile_pointers(k, "local ");
   }
+
+  void rows(Unit& u, const kernel::Stmt& s) const override { print_rows(u, *this, s); }
 
 private:
   bool f64_;

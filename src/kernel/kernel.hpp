@@ -135,6 +135,7 @@ struct Fold {
   std::vector<Value> identity;
   std::vector<Id> combine; // over var 2c, 2c + 1
   bool accumulate = false;
+  std::optional<Format> held; // real components of a state are rounded to it after every combine
   int vector = -1; // index into kept (lanes are points) or kept.size() + index into folded (partial lanes)
   int ways = 1;    // independent accumulators along the innermost fold axis
   Deal deal = {};

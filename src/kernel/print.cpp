@@ -253,7 +253,7 @@ std::string Text::inside(const Stmt& s, const std::string& pad) {
                        out += "\n";
                      }
                      const std::string shared = name_shared(x.combine, nullptr, pad + "  ");
-                     out += pad + "combine\n" + shared;
+                     out += pad + "combine" + (x.held ? std::string(" held ") + expr::row(*x.held).name : "") + "\n" + shared;
                      for (Id id : x.combine) out += pad + "  " + term(id, nullptr) + "\n";
                    },
                    [&](const Contract& x) {

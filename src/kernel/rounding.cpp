@@ -220,7 +220,10 @@ private:
     std::vector<Rounding> both;
     for (size_t c = 0; c < b.size(); ++c) both.push_back(*a[c]), both.push_back(b[c]);
     const std::vector<Rounding> out = terms(*k_.pool, x.combine, nullptr, both);
-    for (size_t c = 0; c < out.size(); ++c) a[c] = out[c];
+    for (size_t c = 0; c < out.size(); ++c) {
+      a[c] = out[c];
+      if (x.held && x.identity[c].type == Type::real) a[c]->growth += std::log1p(std::ldexp(1.0, -expr::row(*x.held).mantissa - 1));
+    }
   }
 
   void contract(const Contract& x) {

@@ -16,6 +16,7 @@ constexpr int64_t wide = 8,
                   held = 32; // neighbours a lane takes at once; columns a lane should have of a long row
 constexpr int64_t held_of_shared = 40,
                   few_of_shared = 8192; // of a row that workgroups share; columns each has at least
+constexpr int64_t most_met = 32; // parts of a row that each lane joins at once
 
 int power_above(int64_t n) {
   int p = 1;
@@ -72,7 +73,7 @@ public:
       } else if (auto* f = std::get_if<Fold>(&s.node)) {
         l = {f->kept, f->kept.size(), &f->body, &f->dst, true};
         const bool any_order = f->vector >= int(f->kept.size());
-        if (f->accumulate || !any_order || l.rows() != rows || f->kept.size() != (rows > 1) ||
+        if (f->accumulate || f->held || !any_order || l.rows() != rows || f->kept.size() != (rows > 1) ||
             f->folded.empty())
           return false;
         for (auto& e : f->identity)
@@ -96,7 +97,7 @@ public:
     teams_.rows = rows;
     if (teams_.cluster > 1 && !stays()) teams_ = teams(columns, all, joining, alone(t_)), teams_.rows = rows;
     for (auto& l : lines_) // the parts of a row are of one axis
-      if (l.body && l.folds && teams_.team > t_.lanes && l.axes.size() != l.lead + 1) return false;
+      if (l.body && l.folds && teams_.team > width() && l.axes.size() != l.lead + 1) return false;
     const int64_t at_once = teams_.lanes / teams_.team;
     return rows <= at_once ? true : rows % at_once == 0;
   }
@@ -210,22 +211,25 @@ private:
       if (!l.folds)
         for (auto& r : *l.dst) look(r);
     }
-    return int(std::min(run, 16 / narrowest));
+    return int(std::min(run, std::max<int64_t>(1, t_.access_bytes / narrowest)));
   }
 
+  // Lanes that exchange registers: of a subgroup, or none.
+  int width() const { return t_.exchanges ? t_.lanes : 1; }
+
   // Within a subgroup lanes exchange; several subgroups of a row meet in shared memory, and every lane reads
-  // the parts. Workgroups of a cluster then write what they have into each other's shared memory.
+  // the parts. Workgroups of a cluster then write what they have into each other's shared memory. Many parts meet twice.
   void fold(Kernel& k, const Fold& f, int run, Block& out) {
     Fold one = f;
     one.vector = int(f.kept.size());
     one.ways = 1;
-    one.deal = {0, std::min(teams_.team, t_.lanes), run, false};
-    if (teams_.team <= t_.lanes) {
+    one.deal = {0, std::min(teams_.team, width()), run, false};
+    if (teams_.team <= width()) {
       out.push_back({std::move(one)});
       return;
     }
-    const int64_t parts = teams_.team / t_.lanes, columns = count(f.folded, 0, f.folded.size()),
-                  share = int64_t(t_.lanes) * run;
+    const int64_t parts = teams_.team / width(), columns = count(f.folded, 0, f.folded.size()),
+                  share = int64_t(width()) * run;
     const Var w = k.fresh("w"), u = k.fresh("u"), v = k.fresh("v");
     const int64_t rounds = ceil_div(columns, parts * share);
     const Affine index = variable(u, parts * share) + variable(w, share) + variable(v);
@@ -237,18 +241,20 @@ private:
     one.dst = meeting(k, f, parts, variable(w), Team::workgroup);
     const std::vector<Ref> first = one.dst;
     out.push_back({std::move(one)});
-    if (teams_.cluster == 1) {
+    const bool shared = teams_.cluster > 1;
+    const int64_t groups = shared ? teams_.cluster : parts > most_met ? power_above(int(ceil_div(parts, most_met))) : 1;
+    if (groups == 1) {
       out.push_back({joined(k, f, first, {}, parts, teams_.team)});
       return;
     }
     const Var g = k.fresh("w");
-    const std::vector<Ref> second = meeting(k, f, teams_.cluster, variable(g), Team::cluster);
-    const int64_t each = parts / teams_.cluster;
-    Fold near = joined(k, f, first, variable(g, each), each, teams_.team / teams_.cluster);
-    near.kept.push_back({g, teams_.cluster});
+    const std::vector<Ref> second = meeting(k, f, groups, variable(g), shared ? Team::cluster : Team::workgroup);
+    const int64_t each = parts / groups;
+    Fold near = joined(k, f, first, variable(g, each), each, int(teams_.team / groups));
+    near.kept.push_back({g, groups});
     near.dst = second;
     out.push_back({std::move(near)});
-    out.push_back({joined(k, f, second, {}, teams_.cluster, teams_.team)});
+    out.push_back({joined(k, f, second, {}, groups, teams_.team)});
   }
 
   // Tiles of [row, part] for the components of f, at `part` of this row.
@@ -370,7 +376,7 @@ Teams teams(int64_t columns, int64_t rows, int joining, const target::Target& t)
 }
 
 bool has_teams(const target::Target& t) {
-  return t.exchanges && t.lanes > 1 && power_above(t.lanes) == t.lanes &&
+  return (t.exchanges || t.meets) && t.lanes > 1 && power_above(t.lanes) == t.lanes &&
          power_above(t.workgroup_limit) == t.workgroup_limit;
 }
 

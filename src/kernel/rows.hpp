@@ -17,7 +17,7 @@ struct Teams {
 // results; dear ones are joined within a subgroup, so that each lane has more terms of its own.
 Teams teams(int64_t columns, int64_t rows, int joining, const target::Target& t);
 
-// Lanes that exchange registers in pairs: a power of two of them.
+// Lanes that join partial results in pairs: a power of two of them.
 bool has_teams(const target::Target& t);
 
 constexpr int64_t most_held = 64; // elements of a row that one lane keeps in registers

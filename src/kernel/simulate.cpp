@@ -264,7 +264,11 @@ class Worker {
       blend(c.regs[2 * d + 1], right(d), first(n), n);
     }
     for (auto& in : c.combine) compute(in, c.regs, n, m_.round);
-    for (size_t d = 0; d < k; ++d) blend(left[d], c.regs[size_t(c.result[d])], mask, n);
+    for (size_t d = 0; d < k; ++d) {
+      Reg& v = c.regs[size_t(c.result[d])];
+      for (int l = 0; l < n && c.node->held; ++l) v.r[l] = expr::rounded(v.r[l], *c.node->held);
+      blend(left[d], v, mask, n);
+    }
   }
   void run(FoldCode& c) {
     Points& p = *c.points;

@@ -58,7 +58,7 @@ struct Chooser {
     }
     return on_core && computed;
   }
-  int64_t register_rows() const { return t.vector_registers >= 32 ? 12 : 6; }
+  int64_t register_rows() const { return t.block_rows ? t.block_rows : t.vector_registers >= 32 ? 12 : 6; }
   bool is_looped(const Comp& n, const std::vector<int>& core) const {
     bool looped = false;
     for (size_t a = 0; a < n.points.size(); ++a) looped |= core[a] >= 0 && group.role[size_t(core[a])] == Role::looped;
@@ -168,6 +168,8 @@ struct Chooser {
     const Comp& n = comp(m.node);
     if (!n.monoid) return f;
     f.kind = MemberForm::fold;
+    if (auto* told = schedule::fields_of(s, g, m.node)) f.held = told->accumulate;
+    if (f.held) return f; // term by term
     auto absorb = ir::absorbing(g.pool, *n.monoid);
     if (!absorb) return f;
     std::set<int> base_axes;
@@ -208,7 +210,7 @@ struct Chooser {
   // Blocks of a group with contractions: rows x columns x depth that fit the fast memory, enough blocks for the workers.
   void contraction_tiles() {
     out.rows = int(register_rows());
-    out.vectors = 2;
+    out.vectors = t.block_vectors ? t.block_vectors : 2;
     const int64_t nr = out.columns();
     const std::vector<char> tied = tied_axes();
     for (size_t a = 0; a < group.extent.size(); ++a) {

@@ -19,6 +19,7 @@ struct MemberForm {
   enum Kind : uint8_t { map, fold, chunked } kind = map;
   ir::Absorb absorb;                                 // of a chunked fold: fold the base, rescale, add
   std::map<int, Contraction> contractions;           // component -> how it contracts; missing: a plain fold
+  std::optional<ir::Format> held;                    // a fold's state, where it is narrow
   int vector = -1;                                   // the node's axis that lanes run along; -1: the innermost
 };
 struct Choice {

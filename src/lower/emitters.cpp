@@ -225,11 +225,13 @@ void Emitters::fold(const plan::Member& m, const MemberForm& form, const ir::Dom
     }
     s.combine = combine_of(*f_.k.pool, f_.g, *n.monoid, seen);
     s.accumulate = accumulate;
+    s.held = form.held;
     s.body = std::move(b.out);
     // Lanes: the chosen axis of a plain group, else the innermost.
     int v = form.vector;
     if (kept.find(v) < 0 && terms.find(v) < 0) v = -1;
-    if (v < 0) v = !terms.of.empty() ? terms.of.back() : !kept.of.empty() ? kept.of.back() : -1;
+    if (s.held && kept.find(v) < 0) v = kept.of.empty() ? -2 : kept.of.back(); // lanes are points
+    if (v == -1) v = !terms.of.empty() ? terms.of.back() : !kept.of.empty() ? kept.of.back() : -1;
     if (kept.find(v) >= 0) {
       std::rotate(s.kept.begin() + kept.find(v), s.kept.begin() + kept.find(v) + 1, s.kept.end());
       s.vector = int(s.kept.size()) - 1;

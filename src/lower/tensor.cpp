@@ -390,6 +390,8 @@ Result<GroupKernels> lower_tensor(ir::Graph& g, const plan::Plan& p, const Surro
                                   const target::Target& t, std::vector<int64_t>& temporaries) {
   if (!t.warpgroups) return Refusal{"the target has no matrix instructions for warpgroups"};
   const Choice forms = choose(g, group, s, t, true);
+  for (auto& m : forms.members)
+    if (m.held) return Refusal{"a state in a narrow format"};
   auto candidates = tensor_choices(g, p, group, forms, s, t);
   if (!candidates) return Refusal{candidates.why()};
   std::string why = "no tile sizes";

@@ -42,7 +42,8 @@ Planner::Planner(Plan& p, ir::Pool& pool, const schedule::Schedule& s, const tar
   stored_.assign(n, 0);
   for (NodeId id : order_) {
     const schedule::GroupFields* f = schedule::fields_of(s_, g_, id);
-    stored_[id] = f && f->stored.value_or(false);
+    stored_[id] = f && f->is_stored();
+    if (f && f->accumulate) p_.states[id] = *f->accumulate;
   }
 }
 

@@ -82,6 +82,7 @@ struct Plan {
   std::vector<Step> steps;
   std::vector<Buffer> buffers;
   int64_t arena_bytes = 0;
+  std::map<NodeId, ir::Format> states; // folds that keep their state in a narrow format
   std::vector<std::string> notes; // refusals: what was not shared, fused or donated, and why
 
   const Buffer*

@@ -18,7 +18,7 @@ Planner::Wish Planner::wish(const Group& g) const {
     const schedule::GroupFields* f = schedule::fields_of(s_, g_, id);
     if (!f) return;
     for (auto& [k, r] : f->role) w.role.emplace(k, r);
-    if (f->stored.value_or(false)) w.stored.insert(id);
+    if (f->is_stored()) w.stored.insert(id);
   };
   for (auto& m : g.members) take(m.node);
   return w;

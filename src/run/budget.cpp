@@ -127,11 +127,29 @@ eval::Options emulation(const plan::Plan& p, int threads) {
     if (!(*p.graph)[id].comp()) continue;
     eval::Numeric n;
     n.store = n.accumulate = ir::Format::f32;
+    if (auto it = p.states.find(id); it != p.states.end()) n.accumulate = it->second;
     for (auto& b : p.buffers)
       if (b.of.node == id && ir::row(b.format).type == ir::Type::real) n.store = b.format;
     out.numerics[id] = n;
   }
   return out;
+}
+
+double relative_error(const eval::Array& got, const eval::Array& exact) {
+  double worst = 0, scale = 0;
+  for (int64_t k = 0; k < exact.size(); ++k) {
+    const expr::Value x = got.at(k), y = exact.at(k);
+    if (y.state != expr::State::present) continue;
+    if (exact.type != expr::Type::real) { // an index is right or wrong
+      if (x.i != y.i) worst = HUGE_VAL;
+      continue;
+    }
+    if (std::isfinite(y.r)) scale = std::max(scale, std::fabs(y.r));
+    if (x.r == y.r || (std::isnan(x.r) && std::isnan(y.r))) continue;
+    const double gap = std::fabs(x.r - y.r);
+    worst = std::max(worst, std::isfinite(gap) ? gap : HUGE_VAL);
+  }
+  return worst == 0 ? 0 : scale > 0 ? worst / scale : worst;
 }
 
 std::map<std::string, double> predicted_errors(const Derivation& d, const ir::Graph& written,
@@ -146,20 +164,7 @@ std::map<std::string, double> predicted_errors(const Derivation& d, const ir::Gr
   for (auto& [name, w] : want) {
     auto it = got.find(name);
     if (it == got.end()) continue;
-    double worst = 0, scale = 0;
-    for (int64_t k = 0; k < w.size(); ++k) {
-      const expr::Value x = it->second.at(k), y = w.at(k);
-      if (y.state != expr::State::present) continue;
-      if (w.type != expr::Type::real) { // an index is right or wrong
-        if (x.i != y.i) worst = HUGE_VAL;
-        continue;
-      }
-      if (std::isfinite(y.r)) scale = std::max(scale, std::fabs(y.r));
-      if (x.r == y.r || (std::isnan(x.r) && std::isnan(y.r))) continue;
-      const double gap = std::fabs(x.r - y.r);
-      worst = std::max(worst, std::isfinite(gap) ? gap : HUGE_VAL);
-    }
-    out[name] = worst == 0 ? 0 : scale > 0 ? worst / scale : worst;
+    out[name] = relative_error(it->second, w);
   }
   return out;
 }

@@ -10,8 +10,13 @@ std::map<std::string, kernel::Rounding> roundings(const Derivation& d, const Opt
 
 // Inputs as a program holds them.
 eval::Inputs rounded_to_formats(const ir::Graph& written, eval::Inputs inputs);
-// How the emulator evaluates a plan's graph: every buffer rounded to its format, everything else to f32.
+// How the emulator evaluates a derived graph: every buffer rounded to its format, the state of a fold to the one that its
+// group keeps it in, everything else to f32.
 eval::Options emulation(const plan::Plan& p, int threads = 1);
+
+// Largest error of an array, relative to the largest finite value of the exact one; infinite where one is finite and the
+// other is not, or a value that is not real differs.
+double relative_error(const eval::Array& got, const eval::Array& exact);
 
 // Inputs are rounded to their formats, buffers to theirs, everything else to f32, folds term by term: the emulator's
 // word on the derived graph, against the graph as written in f64. Largest error relative to the largest value.

@@ -13,8 +13,27 @@ namespace tang::run {
 Options::Options() : target(target::c_target_of_host(1)) {}
 
 namespace {
-// Folds that the schedule splits, users first: what a node reads keeps its key. The parts are stored, so that they
-// are workgroups of their own.
+// Node `at` has become two, its parts and their join: what the schedule says of it and of the nodes after it, whose keys
+// tell what they read, goes with them. The parts are stored, so that they are workgroups of their own.
+void carry_fields(const ir::Graph& before, const ir::Graph& after, ir::NodeId at, schedule::Schedule& s) {
+  check(after.nodes.size() == before.nodes.size() + 1, "a split makes one node more");
+  std::map<std::string, schedule::GroupFields> moved;
+  for (ir::NodeId id = at; id < before.nodes.size(); ++id) {
+    const auto it = s.groups.find(schedule::key(before, id));
+    if (it == s.groups.end()) continue;
+    schedule::GroupFields f = std::move(it->second);
+    s.groups.erase(it);
+    if (id == at) {
+      f.split.reset();
+      schedule::GroupFields& parts = moved[schedule::key(after, at)];
+      parts.stored = true, parts.accumulate = f.accumulate;
+    }
+    moved[schedule::key(after, id + 1)] = std::move(f);
+  }
+  s.groups.merge(moved);
+}
+
+// Folds that the schedule splits.
 ir::Graph split(ir::Graph g, schedule::Schedule& s) {
   for (ir::NodeId id = ir::NodeId(g.nodes.size()); id-- > 0;) {
     const auto it = s.groups.find(schedule::key(g, id));
@@ -23,13 +42,8 @@ ir::Graph split(ir::Graph g, schedule::Schedule& s) {
     if (!r)
       throw Error(g[id].where, "the schedule splits '" + it->first + "' in " + std::to_string(*it->second.split),
                   {{r.why(), {}}}, "remove `split` from this group");
-    std::set<uint64_t> known;
-    for (auto& n : g.nodes) known.insert(n.hash);
+    carry_fields(g, r->graph, id, s);
     g = std::move(r->graph);
-    id = 0;
-    while (known.count(g[id].hash)) ++id; // operands come first: the first new node is the parts
-    s.groups[schedule::key(g, id)].stored = true;
-    id = ir::NodeId(g.nodes.size()); // ids moved; the joined fold has another key
   }
   return g;
 }

@@ -33,7 +33,12 @@ struct GroupFields {
   std::optional<int> ways;  // independent accumulators of a fold
   std::optional<int> split; // parts of the first fold axis that run as workgroups of their own, joined after
   std::optional<ir::Format> store; // in which format a real value that never leaves the program is stored
+  // In which format a fold keeps its real state between terms; it then adds term by term, in order.
+  std::optional<ir::Format> accumulate;
   std::optional<target::Roles> roles; // of a kernel of matrix instructions; `tile` holds its blocks
+
+  // A narrow state is the member's own: no part of it lies elsewhere, and no reader evaluates it.
+  bool is_stored() const { return stored.value_or(false) || accumulate; }
 
   bool operator==(const GroupFields&) const = default;
 };

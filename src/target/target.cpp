@@ -41,6 +41,7 @@ Target gpu_target(const std::string& name, const Facts& f) {
   t.f64 = f.f64;
   t.index64 = f.index64;
   t.aliases = f.aliases;
+  t.meets = f.meets;
   return t;
 }
 
@@ -52,6 +53,7 @@ Target cuda_target() {
   t.vector_registers = 32; // of a lane, for a register block
   t.workgroup_limit = 256;
   t.exchanges = true;
+  t.access_bytes = 16;
   t.long_row_lanes = 1024;
   t.cluster = 8; // any such chip runs that many
   t.fast_memory = 200 << 10;

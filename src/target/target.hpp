@@ -14,6 +14,9 @@ struct Target {
   int vector_registers = 16;
   int workgroup_limit = 1;           // lanes of one workgroup
   bool exchanges = false;            // lanes of a subgroup read each other's registers
+  bool meets = false;                // lanes share a row without that: they meet in shared memory
+  int access_bytes = 1;              // of neighbours that one lane moves at once; 1: one element
+  int block_rows = 0, block_vectors = 0; // of a contraction's register block; 0: from vector_registers
   int long_row_lanes = 0;            // of a workgroup with one long row; 0: as any
   int cluster = 1;                   // workgroups that may share one block, and write each other's tiles
   int64_t fast_memory = 0;           // bytes private to a workgroup: L2 of a core, shared memory of an SM
@@ -40,7 +43,7 @@ Target c_target_of_host(int threads);    // lanes from what this machine has
 struct Facts {
   int workgroup = 256, workers = 1, bindings = 1 << 20;
   int64_t shared_bytes = 16 << 10, binding_bytes = INT64_MAX, alignment = 64;
-  bool f64 = false, index64 = true, aliases = true;
+  bool f64 = false, index64 = true, aliases = true, meets = false;
   Class values = Class::exact;
 };
 

@@ -117,6 +117,20 @@ Field yes_field(const char* word, std::optional<bool> GroupFields::*of) {
           [of](const GroupFields& f) { return std::string(*(f.*of) ? "yes" : "no"); }};
 }
 
+Field format_field(const char* name, std::optional<ir::Format> GroupFields::*p) {
+  return {name, [p](const GroupFields& f) { return (f.*p).has_value(); },
+          [p](LineReader& r, GroupFields& f) {
+            const Token& t = r.peek();
+            const std::string w = r.word("the name of a format");
+            const ir::Format format = ir::format_named(w);
+            if (format == ir::Format::count_ || ir::type_of(format) != ir::Type::real)
+              return r.fail("T1003", t, "`" + shown(w) + "` is no format of reals",
+                            "write one of f64, f32, f16, bf16");
+            f.*p = format;
+          },
+          [p](const GroupFields& f) { return std::string(ir::row(*(f.*p)).name); }};
+}
+
 Field pack_field(const char* word, std::optional<Pack> GroupFields::*of) {
   return {word, [of](const GroupFields& f) { return (f.*of).has_value(); },
           [of](LineReader& r, GroupFields& f) { f.*of = Pack(r.choice("way to reach an operand", packs)); },
@@ -215,17 +229,8 @@ const std::vector<Field>& table() {
       pack_field("pack_b", &GroupFields::pack_b),
       number_field("ways", &GroupFields::ways, 1, 64),
       number_field("split", &GroupFields::split, 1, 1 << 20),
-      {"store", [](const GroupFields& f) { return f.store.has_value(); },
-       [](LineReader& r, GroupFields& f) {
-         const Token& t = r.peek();
-         const std::string w = r.word("the name of a format");
-         const ir::Format format = ir::format_named(w);
-         if (format == ir::Format::count_ || ir::type_of(format) != ir::Type::real)
-           return r.fail("T1003", t, "`" + shown(w) + "` is no format of reals",
-                         "write one of f64, f32, f16, bf16");
-         f.store = format;
-       },
-       [](const GroupFields& f) { return std::string(ir::row(*f.store).name); }},
+      format_field("store", &GroupFields::store),
+      format_field("accumulate", &GroupFields::accumulate),
       {"roles", [](const GroupFields& f) { return f.roles.has_value(); }, read_roles, role_text}};
   return all;
 }

@@ -37,7 +37,7 @@ Result<run::Derivation> within(const ErrorBudget& b, const ir::Graph& written, c
   return d;
 }
 
-std::vector<NodeId> narrowable(const plan::Plan& p) {
+std::vector<char> undecided(const plan::Plan& p) {
   const ir::Graph& g = *p.graph;
   std::vector<char> varies(g.nodes.size(), 0), decisive(g.nodes.size(), 0);
   for (NodeId id = 0; id < g.nodes.size(); ++id) {
@@ -62,10 +62,17 @@ std::vector<NodeId> narrowable(const plan::Plan& p) {
   for (NodeId id = NodeId(g.nodes.size()); id-- > 0;) // what a map makes a decisive value of is decisive
     if (auto* c = g[id].comp(); c && c->is_map() && decisive[id])
       for (auto& a : c->args) decisive[a.from.node] = 1;
+  for (NodeId id = 0; id < g.nodes.size(); ++id) varies[id] = varies[id] && !decisive[id];
+  return varies;
+}
+
+std::vector<NodeId> narrowable(const plan::Plan& p) {
+  const ir::Graph& g = *p.graph;
+  const std::vector<char> open = undecided(p);
   std::vector<NodeId> out;
   for (auto& b : p.buffers) {
     const NodeId id = b.of.node;
-    if (b.output || b.overwrites || !g[id].comp() || !varies[id] || decisive[id]) continue;
+    if (b.output || b.overwrites || !g[id].comp() || !open[id]) continue;
     bool real = true;
     for (uint32_t k = 0; k < g.ports(id); ++k) real &= g.type({id, k}) == ir::Type::real;
     if (real && b.format == ir::Format::f32 && (out.empty() || out.back() != id)) out.push_back(id);

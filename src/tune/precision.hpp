@@ -15,6 +15,10 @@ using run::rounded_to_formats;
 Result<run::Derivation> within(const ErrorBudget& b, const ir::Graph& written, const run::Options& o,
                                const eval::Inputs& inputs);
 
+// One a node: its value depends on a real input (so it is no count, no iota, no rotary phase), and no reader
+// decides anything by it: no comparison, rounding to whole numbers, angle, or fold that also keeps indices.
+std::vector<char> undecided(const plan::Plan& p);
+
 // Nodes whose stored values may be narrowed: real ones that depend on a real input (so no count, no iota, no
 // rotary phase), are no output, and are not read where a rounding may be decisive: by comparisons, rounding
 // to whole numbers, as an angle, or by folds that also keep indices.

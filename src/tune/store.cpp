@@ -15,7 +15,7 @@
 namespace tang::tune {
 
 namespace {
-constexpr int version = 1;
+constexpr int layout = 1;
 constexpr int wait_ms = 10000;         // for a writer
 constexpr int most_steps = 50'000'000; // of SQLite's machine a statement: a damaged tree cannot hold us
 
@@ -109,9 +109,9 @@ bool Store::open() {
           h.query("PRAGMA user_version", {}, {}, [&](sqlite3_stmt* q) { v = sqlite3_column_int64(q, 0); });
       return read ? v : -1;
     };
-    if (ok && known() != version) {
+    if (ok && known() != layout) {
       ok = h.run("BEGIN IMMEDIATE"); // others may be making it at this moment
-      if (ok && known() != version)
+      if (ok && known() != layout)
         ok = h.run(
             "DROP TABLE IF EXISTS rows;"
             "CREATE TABLE rows(kind TEXT NOT NULL, key TEXT NOT NULL, value BLOB NOT NULL, at INTEGER NOT "

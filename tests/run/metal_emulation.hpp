@@ -103,7 +103,7 @@ public:
 
   static target::Target target() {
     target::Facts f;
-    f.workgroup = 256, f.shared_bytes = 32 << 10, f.bindings = 31, f.values = target::Class::finite;
+    f.workgroup = 256, f.shared_bytes = 32 << 10, f.bindings = 31, f.values = target::Class::finite, f.meets = true;
     return target::gpu_target("metal", f);
   }
 

@@ -62,14 +62,18 @@ kernel __attribute__((reqd_work_group_size(64, 1, 1))) void matmul(global const 
         int ra[4];
         int cb[1];
         float acc[4][1];
+        #pragma unroll
         for (int r = 0; r < 4; r += 1) {
           ra[r] = (r < rows ? r : rows - 1) * 4;
         }
+        #pragma unroll
         for (int v = 0; v < 1; v += 1) {
           const int x = lane % 32 + v * 32;
           cb[v] = (x < columns ? x : columns - 1) * 1;
         }
+        #pragma unroll
         for (int r = 0; r < 4; r += 1) {
+          #pragma unroll
           for (int v = 0; v < 1; v += 1) {
             acc[r][v] = 0x0p+0f;
           }
@@ -78,17 +82,22 @@ kernel __attribute__((reqd_work_group_size(64, 1, 1))) void matmul(global const 
           const int ia = (int)((x10 * 4) + x13 * 1);
           const int ib = (int)((x11 * 16 + x12) + x13 * 4);
           float b[1];
+          #pragma unroll
           for (int v = 0; v < 1; v += 1) {
             b[v] = m4[ib + cb[v]];
           }
+          #pragma unroll
           for (int r = 0; r < 4; r += 1) {
             const float a = m3[ia + ra[r]];
+            #pragma unroll
             for (int v = 0; v < 1; v += 1) {
               acc[r][v] = tang_fma1(a, b[v], acc[r][v]);
             }
           }
         }
+        #pragma unroll
         for (int r = 0; r < 4; r += 1) {
+          #pragma unroll
           for (int v = 0; v < 1; v += 1) {
             const int x = lane % 32 + v * 32;
             if (r < rows && x < columns) {
@@ -146,14 +155,18 @@ kernel __attribute__((reqd_work_group_size(64, 1, 1))) void matmul(global const 
         int ra[4];
         int cb[1];
         float acc[4][1];
+        #pragma unroll
         for (int r = 0; r < 4; r += 1) {
           ra[r] = (r < rows ? r : rows - 1) * 4;
         }
+        #pragma unroll
         for (int v = 0; v < 1; v += 1) {
           const int x = lane % 32 + v * 32;
           cb[v] = (x < columns ? x : columns - 1) * 1;
         }
+        #pragma unroll
         for (int r = 0; r < 4; r += 1) {
+          #pragma unroll
           for (int v = 0; v < 1; v += 1) {
             acc[r][v] = 0x0p+0f;
           }
@@ -162,17 +175,22 @@ kernel __attribute__((reqd_work_group_size(64, 1, 1))) void matmul(global const 
           const int ia = (int)((x10 * 4) + x13 * 1);
           const int ib = (int)((x11 * 16 + x12) + x13 * 4);
           float b[1];
+          #pragma unroll
           for (int v = 0; v < 1; v += 1) {
             b[v] = m4[ib + cb[v]];
           }
+          #pragma unroll
           for (int r = 0; r < 4; r += 1) {
             const float a = m3[ia + ra[r]];
+            #pragma unroll
             for (int v = 0; v < 1; v += 1) {
               acc[r][v] = tang_fma1(a, b[v], acc[r][v]);
             }
           }
         }
+        #pragma unroll
         for (int r = 0; r < 4; r += 1) {
+          #pragma unroll
           for (int v = 0; v < 1; v += 1) {
             const int x = lane % 32 + v * 32;
             if (r < rows && x < columns) {

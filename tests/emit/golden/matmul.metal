@@ -61,14 +61,18 @@ kernel void matmul(device const float* m0 [[buffer(0)]], device const float* m1 
         int ra[4];
         int cb[1];
         float acc[4][1];
+        #pragma unroll
         for (int r = 0; r < 4; r += 1) {
           ra[r] = (r < rows ? r : rows - 1) * 4;
         }
+        #pragma unroll
         for (int v = 0; v < 1; v += 1) {
           const int x = lane % 32 + v * 32;
           cb[v] = (x < columns ? x : columns - 1) * 1;
         }
+        #pragma unroll
         for (int r = 0; r < 4; r += 1) {
+          #pragma unroll
           for (int v = 0; v < 1; v += 1) {
             acc[r][v] = 0x0p+0f;
           }
@@ -77,17 +81,22 @@ kernel void matmul(device const float* m0 [[buffer(0)]], device const float* m1 
           const int ia = (int)((x10 * 4) + x13 * 1);
           const int ib = (int)((x11 * 16 + x12) + x13 * 4);
           float b[1];
+          #pragma unroll
           for (int v = 0; v < 1; v += 1) {
             b[v] = m4[ib + cb[v]];
           }
+          #pragma unroll
           for (int r = 0; r < 4; r += 1) {
             const float a = m3[ia + ra[r]];
+            #pragma unroll
             for (int v = 0; v < 1; v += 1) {
               acc[r][v] = tang_fma1(a, b[v], acc[r][v]);
             }
           }
         }
+        #pragma unroll
         for (int r = 0; r < 4; r += 1) {
+          #pragma unroll
           for (int v = 0; v < 1; v += 1) {
             const int x = lane % 32 + v * 32;
             if (r < rows && x < columns) {
@@ -145,14 +154,18 @@ kernel void matmul(device const float* m0 [[buffer(0)]], device const float* m1 
         int ra[4];
         int cb[1];
         float acc[4][1];
+        #pragma unroll
         for (int r = 0; r < 4; r += 1) {
           ra[r] = (r < rows ? r : rows - 1) * 4;
         }
+        #pragma unroll
         for (int v = 0; v < 1; v += 1) {
           const int x = lane % 32 + v * 32;
           cb[v] = (x < columns ? x : columns - 1) * 1;
         }
+        #pragma unroll
         for (int r = 0; r < 4; r += 1) {
+          #pragma unroll
           for (int v = 0; v < 1; v += 1) {
             acc[r][v] = 0x0p+0f;
           }
@@ -161,17 +174,22 @@ kernel void matmul(device const float* m0 [[buffer(0)]], device const float* m1 
           const int ia = (int)((x10 * 4) + x13 * 1);
           const int ib = (int)((x11 * 16 + x12) + x13 * 4);
           float b[1];
+          #pragma unroll
           for (int v = 0; v < 1; v += 1) {
             b[v] = m4[ib + cb[v]];
           }
+          #pragma unroll
           for (int r = 0; r < 4; r += 1) {
             const float a = m3[ia + ra[r]];
+            #pragma unroll
             for (int v = 0; v < 1; v += 1) {
               acc[r][v] = tang_fma1(a, b[v], acc[r][v]);
             }
           }
         }
+        #pragma unroll
         for (int r = 0; r < 4; r += 1) {
+          #pragma unroll
           for (int v = 0; v < 1; v += 1) {
             const int x = lane % 32 + v * 32;
             if (r < rows && x < columns) {

@@ -5,6 +5,7 @@
 
 #include "tang/base/number.hpp"
 #include "tang/emit/c_body.hpp"
+#include "tang/emit/dialect.hpp"
 
 namespace tang::emit {
 
@@ -23,6 +24,7 @@ inline int64_t count(const std::vector<TileAxis>& axes) {
 // The rows and columns of a statement for one lane.
 struct Walk {
   Unit& u;
+  const GpuDialect& d;
   const Deal& deal;
   const kernel::Body& body;
   std::vector<TileAxis> rows, columns;
@@ -39,11 +41,17 @@ struct Walk {
 
   bool replicated(int m) const { return in_registers(m) && u.memory(m).lanes == kernel::Lanes::replicated; }
 
+  std::string registers(int m) const { return "r" + std::to_string(m); }
+
   std::string place(int m) const { // of this point in a register tile
-    const std::string name = "r" + std::to_string(m);
-    if (replicated(m)) return name + "[rr]";
-    return name + "[(rr * " + number(runs()) + " + c) * " + number(deal.run) + " + e]";
+    return replicated(m) ? "rr" : "(rr * " + number(runs()) + " + c) * " + number(deal.run) + " + e";
   }
+
+  void unroll(const std::string& most = "") const {
+    if (!d.unroll.empty()) u.line(d.unroll + (d.unroll[0] == '#' && !most.empty() ? " " + most : ""));
+  }
+
+  void counted(const std::string& v, int64_t n) const { u.open(d.loop(d.counter, v, "0", v + " < " + number(n), "1")); }
 
   std::vector<Var> levels() const {
     std::vector<Var> out;
@@ -112,27 +120,27 @@ struct Walk {
       below /= std::max<int64_t>(1, axes[a].extent);
       std::string x = below > 1 ? flat + " / " + number(below) : flat;
       if (a) x = "(" + x + ") % " + number(axes[a].extent);
-      u.line("const int64_t " + name(axes[a].var) + (a + 1 == axes.size() ? last : "") + " = " + x + ";");
+      u.line(d.constant(d.integer, name(axes[a].var) + (a + 1 == axes.size() ? last : ""), x));
     }
   }
 
   void open_row() const {
-    u.line("#pragma unroll");
-    u.open("for (int rr = 0; rr < " + number(turns()) + "; ++rr)");
+    unroll();
+    counted("rr", turns());
     std::string flat = at_once() == 1 ? "0" : team() == 1 ? "lane" : "lane / " + number(team());
     if (turns() > 1) flat = "rr * " + number(at_once()) + " + " + flat;
-    u.line("const int row = " + flat + ";");
+    u.line(d.constant(d.counter, "row", flat));
     decode(rows, "row", "");
   }
 
   std::string row_exists() const { return count(rows) % at_once() ? "row < " + number(count(rows)) : ""; }
 
-  void open_run(bool registers) const {
-    u.line(registers || runs() <= most_unrolled ? "#pragma unroll"
-                                                : "#pragma unroll " + number(std::max(4, 16 / deal.run)));
-    u.open("for (int c = 0; c < " + number(runs()) + "; ++c)");
+  void open_run(bool touches) const {
+    if (touches || runs() <= most_unrolled) unroll();
+    else if (d.unroll[0] == '#') unroll(number(std::max(4, 16 / deal.run)));
+    counted("c", runs());
     const std::string within = team() == 1 ? "0" : "lane % " + number(team());
-    u.line("const int first = (c * " + number(team()) + " + " + within + ") * " + number(deal.run) + ";");
+    u.line(d.constant(d.counter, "first", "(c * " + number(team()) + " + " + within + ") * " + number(deal.run)));
     if (const int64_t whole = count(columns) / (team() * deal.run); count(columns) % (team() * deal.run))
       u.open("if (" + (whole ? "c < " + number(whole) + " || " : std::string()) + "first < " +
              number(count(columns)) + ")");
@@ -159,7 +167,10 @@ struct Walk {
 
   void name_registers(BodyText& t) const {
     for (size_t r = 0; r < body.refs.size(); ++r)
-      if (in_registers(body.refs[r].memory)) t.name_ref(int(r), place(body.refs[r].memory));
+      if (in_registers(body.refs[r].memory)) {
+        const int m = body.refs[r].memory;
+        t.name_ref(int(r), d.load(u.memory(m), registers(m), place(m), u.wide));
+      }
   }
 
   std::string at_first(const Ref& r) const {
@@ -167,9 +178,9 @@ struct Walk {
   }
 
   void open_element() const {
-    u.line("#pragma unroll");
-    u.open("for (int e = 0; e < " + number(deal.run) + "; ++e)");
-    u.line("const int64_t " + name(inner()) + " = " + name(inner()) + "_0 + e;");
+    unroll();
+    counted("e", deal.run);
+    u.line(d.constant(d.integer, name(inner()), name(inner()) + "_0 + e"));
   }
 
   // Tests of bounds at one level, joined by "and".

@@ -1,6 +1,7 @@
 // Statements dealt by rows: loops over a lane's rows and runs of columns, unrolled where registers are
-// indexed; runs move as one access of up to 16 bytes; teams join partial folds by exchanging registers.
-#include "tang/emit/cuda_teams.hpp"
+// indexed. In CUDA runs move as one access of up to 16 bytes, and teams join partial folds by exchanging registers;
+// elsewhere a run is one element and a team one lane, and teams meet in shared memory as the kernel says.
+#include "tang/emit/gpu_teams.hpp"
 
 #include <algorithm>
 
@@ -8,7 +9,7 @@
 #include "tang/base/match.hpp"
 #include "tang/base/number.hpp"
 #include "tang/emit/cuda_keys.hpp"
-#include "tang/emit/cuda_walk.hpp"
+#include "tang/emit/gpu_walk.hpp"
 #include "tang/expr/branches.hpp"
 
 namespace tang::emit {
@@ -18,8 +19,8 @@ constexpr int64_t cached_bytes = 32 << 20;
 
 class RowApply {
 public:
-  RowApply(Unit& u, const kernel::Apply& a)
-      : u_(u), a_(a), w_{u,
+  RowApply(Unit& u, const GpuDialect& d, const kernel::Apply& a)
+      : u_(u), d_(d), a_(a), w_{u, d,
                          a.deal,
                          a.body,
                          {a.axes.begin(), a.axes.begin() + a.deal.lead},
@@ -37,7 +38,7 @@ public:
     u_.open(w_.row_exists().empty() ? "" : "if (" + w_.row_exists() + ")");
     if (a_.deal.each) {
       check(count(w_.columns) == 1, "every lane of a team evaluates one column");
-      for (auto& x : w_.columns) u_.line("const int64_t " + name(x.var) + " = 0;");
+      for (auto& x : w_.columns) u_.line(d_.constant(d_.integer, name(x.var), "0"));
       BodyText t(u_, &a_.body, roots_of(a_.body), w_.levels(), -1);
       u_.open(conjunctions().empty() ? "" : "if (" + conjunctions() + ")");
       w_.declare_rows(t);
@@ -95,7 +96,7 @@ private:
   void put(size_t d, const std::string& value) {
     const Ref& r = a_.dst[d];
     const Memory& m = u_.memory(r.memory);
-    if (w_.in_registers(r.memory)) return u_.line(store_element(u_, m.format, w_.place(r.memory), value));
+    if (w_.in_registers(r.memory)) return u_.line(d_.store(m, w_.registers(r.memory), w_.place(r.memory), value, u_.wide));
     if (stores_run(d)) return u_.line(store_element(u_, m.format, "w" + std::to_string(d) + ".v[e]", value));
     if (a_.deal.each && w_.team() > 1) u_.line("if (lane % " + number(w_.team()) + " == 0)");
     print_store(u_, r, value, (*u_.k.pool)[a_.body.values[d]].type, false, -1, "", false, false,
@@ -118,8 +119,8 @@ private:
       t.declare(int(w_.levels().size()), "", BodyText::rest);
     }
     for (size_t d = 0; d < a_.dst.size(); ++d)
-      u_.line("const " + type_of(u_, (*u_.k.pool)[a_.body.values[d]].type) + " v" + std::to_string(d) +
-              " = " + t.value(a_.body.values[d], false) + ";");
+      u_.line(d_.constant(type_of(u_, (*u_.k.pool)[a_.body.values[d]].type), "v" + std::to_string(d),
+                          t.value(a_.body.values[d], false)));
     for (size_t d = 0; d < a_.dst.size(); ++d) put(d, "v" + std::to_string(d));
     if (a_.body.when) u_.close(), fill();
     u_.close();
@@ -127,6 +128,7 @@ private:
   }
 
   Unit& u_;
+  const GpuDialect& d_;
   const kernel::Apply& a_;
   Walk w_;
   bool fills_ = false, at_once_ = false, all_at_element_ = false;
@@ -134,8 +136,8 @@ private:
 
 class RowFold {
 public:
-  RowFold(Unit& u, const kernel::Fold& f)
-      : u_(u), f_(f), w_{u, f.deal, f.body, f.kept, f.folded}, n_(f.combine.size()) {
+  RowFold(Unit& u, const GpuDialect& d, const kernel::Fold& f)
+      : u_(u), d_(d), f_(f), w_{u, d, f.deal, f.body, f.kept, f.folded}, n_(f.combine.size()) {
     bool element = f.body.when || !f.partial.empty() || !f.body.guards.empty();
     for (auto& c : f.limits) element |= w_.level(c) == Walk::element;
     at_once_ = !element && !f.deal.each;
@@ -143,7 +145,7 @@ public:
       for (auto& a : *axes) u_.ranges[size_t(a.var)] = {0, std::max<int64_t>(0, a.extent - 1)};
     BodyText probe(u_, &f_.body, roots_of(f_.body), {}, -1);
     probe.refuses_lanes();
-    if (!f_.deal.each) keys_ = FoldKeys::of(u_, f_, probe);
+    if (!f_.deal.each && d.exchanges) keys_ = FoldKeys::of(u_, f_, probe);
     narrow_ = !keys_ && fits_narrow(probe);
   }
 
@@ -167,9 +169,8 @@ public:
     w_.declare_rows(t);
     if (f_.deal.each) {
       for (auto& a : f_.folded) {
-        u_.line("#pragma unroll");
-        u_.open("for (int64_t " + name(a.var) + " = 0; " + name(a.var) + " < " + number(a.extent) + "; ++" +
-                name(a.var) + ")");
+        w_.unroll();
+        u_.open(d_.loop(d_.integer, name(a.var), "0", name(a.var) + " < " + number(a.extent), "1"));
       }
       std::string test = f_.limits.empty() ? "" : conjunction(u_, f_.body, f_.limits);
       term(t, joined(test, any_partial()));
@@ -216,13 +217,13 @@ private:
   std::string carried(size_t c, Id value, const std::string& text) const {
     if (!narrow_ || f_.identity[c].type != Type::index) return text;
     const expr::Term& t = (*u_.k.pool)[value];
-    return t.op == Op::literal && t.whole == INT64_MAX ? "INT32_MAX" : "(int)(" + text + ")";
+    return t.op == Op::literal && t.whole == INT64_MAX ? "INT32_MAX" : d_.cast("int", text);
   }
 
   std::string stored(size_t c) const {
     if (keys_) return keys_->stored(c);
     if (!narrow_ || f_.identity[c].type != Type::index) return acc(c);
-    return "(" + acc(c) + " == INT32_MAX ? INT64_MAX : (int64_t)" + acc(c) + ")";
+    return "(" + acc(c) + " == INT32_MAX ? INT64_MAX : " + d_.cast(d_.integer, acc(c)) + ")";
   }
 
   std::string any_partial() const { return f_.partial.empty() ? "" : "(" + w_.any(f_.partial) + ")"; }
@@ -248,8 +249,7 @@ private:
     std::vector<std::string> left, right;
     for (size_t c = 0; c < n_ && !keys_; ++c) {
       left.push_back(acc(c)), right.push_back("l" + std::to_string(c));
-      u_.line("const " + type(c) + " " + right[c] + " = " +
-              carried(c, f_.body.values[c], t.value(f_.body.values[c], false)) + ";");
+      u_.line(d_.constant(type(c), right[c], carried(c, f_.body.values[c], t.value(f_.body.values[c], false))));
     }
     if (!keys_) join(left, right, with_term());
     if (f_.body.when) u_.close();
@@ -281,8 +281,11 @@ private:
       t.name_var(int64_t(2 * c + 1), right[c], false);
     }
     t.declare(0);
-    for (size_t c = 0; c < n_; ++c)
-      u_.line("const " + type(c) + " n" + std::to_string(c) + " = " + t.value(combine[c], false) + ";");
+    for (size_t c = 0; c < n_; ++c) {
+      const bool cut = narrow_ && f_.identity[c].type == Type::index && !d_.exchanges; // no dialect but CUDA does it unasked
+      const std::string v = t.value(combine[c], false);
+      u_.line(d_.constant(type(c), "n" + std::to_string(c), cut ? d_.cast("int", v) : v));
+    }
     for (size_t c = 0; c < n_; ++c) u_.line(acc(c) + " = n" + std::to_string(c) + ";");
   }
 
@@ -294,6 +297,7 @@ private:
 
   // Lane l with l + d: what belongs to the lower lane stands left, so that both have the same result.
   void settle() {
+    check(w_.team() == 1 || d_.exchanges, "lanes that join by exchanging registers");
     for (int64_t d = w_.team() / 2; d; d /= 2) {
       u_.open("");
       std::vector<std::string> left, right;
@@ -320,7 +324,7 @@ private:
     for (size_t c = 0; c < n_; ++c) {
       const Ref& r = f_.dst[c];
       if (w_.in_registers(r.memory)) {
-        u_.line(store_element(u_, u_.memory(r.memory).format, w_.place(r.memory), stored(c)));
+        u_.line(d_.store(u_.memory(r.memory), w_.registers(r.memory), w_.place(r.memory), stored(c), u_.wide));
         continue;
       }
       if (u_.memory(r.memory).team == kernel::Team::cluster) { // a lane for each copy
@@ -341,6 +345,7 @@ private:
   }
 
   Unit& u_;
+  const GpuDialect& d_;
   const kernel::Fold& f_;
   Walk w_;
   const size_t n_;
@@ -349,9 +354,9 @@ private:
 };
 } // namespace
 
-void print_rows(Unit& u, const kernel::Stmt& s) {
-  if (auto* a = std::get_if<kernel::Apply>(&s.node)) RowApply(u, *a).print();
-  if (auto* f = std::get_if<kernel::Fold>(&s.node)) RowFold(u, *f).print();
+void print_rows(Unit& u, const GpuDialect& d, const kernel::Stmt& s) {
+  if (auto* a = std::get_if<kernel::Apply>(&s.node)) RowApply(u, d, *a).print();
+  if (auto* f = std::get_if<kernel::Fold>(&s.node)) RowFold(u, d, *f).print();
 }
 
 std::string row_registers(const kernel::Kernel& k) {

@@ -1,0 +1,177 @@
+"""bench_portable on every target of a machine with an NVIDIA GPU, and torch on the same works, in one run; then the page.
+usage: peers.py run BENCH OUT.json [--seconds S] [--block ROWS VECTORS] [--heads N] [work ..]
+       peers.py report PAGE.md GPU.json [CPU.jsonl ..]"""
+import json
+import subprocess
+import sys
+import time
+
+TARGETS = ("cuda", "opencl", "vulkan")
+
+
+def ours(bench, target, more):
+    out = subprocess.run([bench, target, *more], capture_output=True, text=True, timeout=420)
+    if out.returncode:
+        print(f"{target}: {out.stderr.strip()[-600:]}", flush=True)
+    rows = [json.loads(line) for line in out.stdout.splitlines() if line.startswith("{")]
+    for r in rows:
+        took = f"{r['ms']:.3f} ms" if "ms" in r else r.get("refused", "wrong")[:300]
+        print(f"{target:7} {r['work']:32} {took}  {r.get('error', '')}  {r.get('schedule', '')[:90]}", flush=True)
+    return rows
+
+
+def torch_rows(seconds, heads):
+    import torch
+    import torch.nn.functional as F
+
+    rows = []
+
+    def timed(work, how, run):
+        for _ in range(3):
+            run()
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            run()
+        times, end = [], time.time() + seconds
+        while len(times) < 5 or (time.time() < end and len(times) < 15):
+            a, b = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+            a.record()
+            for _ in range(10):
+                graph.replay()
+            b.record()
+            b.synchronize()
+            times.append(a.elapsed_time(b) / 10)
+        times.sort()
+        rows.append({"work": work, "target": "torch", "how": how, "ms": times[len(times) // 2]})
+        print(f"torch   {work:32} {rows[-1]['ms']:.3f} ms  {how}", flush=True)
+
+    def rand(*shape):
+        return torch.rand(*shape, device="cuda") - 0.5
+
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    for n in (1024, 2048, 4096):
+        x, w = rand(n, n), rand(n, n)
+        timed(f"matmul {n}", "f32, no tf32", lambda x=x, w=w: x @ w)
+    q, k, v = (rand(1, heads, 2048, 64) for _ in range(3))
+    timed("attention 2048", "f32, SDPA", lambda: F.scaled_dot_product_attention(q, k, v, is_causal=True))
+    x, gain = rand(4096, 8192), rand(8192)
+    timed("rms norm 4096 x 8192", "eager", lambda: F.rms_norm(x, (8192,), gain, 1e-5))
+    compiled = torch.compile(lambda x: F.rms_norm(x, (8192,), gain, 1e-5))
+    timed("rms norm 4096 x 8192", "compiled", lambda: compiled(x))
+    timed("top 8 of 4096 x 8192", "eager", lambda: torch.topk(x, 8))
+    img, f = rand(8, 64, 56, 56), rand(64, 64, 3, 3)
+    timed("conv2d 3x3 8 x 64 x 56^2", "f32, no tf32", lambda: F.conv2d(img, f, padding=1))
+    return rows
+
+
+def run(args):
+    bench, out, rest = args[0], args[1], args[2:]
+    value = {"--seconds": "0.3", "--heads": "16"}
+    for key in value:
+        if key in rest:
+            value[key] = rest[rest.index(key) + 1]
+    rows = []
+    for target in TARGETS:
+        rows += ours(bench, target, rest)
+    try:
+        rows += torch_rows(float(value["--seconds"]), int(value["--heads"]))
+    except ImportError as e:
+        print("no torch:", e)
+    with open(out, "w") as f:
+        json.dump({"date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()), "rows": rows}, f, indent=0)
+
+
+def ms(rows, work, target):
+    best = [r["ms"] for r in rows if r["work"] == work and r["target"] == target and "ms" in r]
+    return min(best) if best else None
+
+
+def blocks(row, n):
+    """Rows and keys of a block of the attention kernel: of its tile the last two extents that are neither 1 nor the head size."""
+    last = row["schedule"].split("; ")[-1]
+    tile = (last.split("cut to ")[-1] if "cut to" in last else last.split("tile ")[-1]).split()[0]
+    sizes = [int(x) for x in tile.split("x") if int(x) > 1]
+    return max(sizes, default=n)
+
+
+def speed_table(say, rows, targets):
+    works = list(dict.fromkeys(r["work"] for r in rows if r["target"] == targets[0]))
+    say("| work | " + " | ".join(f"{t} ms" for t in targets) + " | best rate |" + (" torch ms | best / torch |" if any(r["target"] == "torch" for r in rows) else ""))
+    has = any(r["target"] == "torch" for r in rows)
+    say("|---|" + "---|" * (len(targets) + 1 + (2 if has else 0)))
+    for w in works:
+        times = [ms(rows, w, t) for t in targets]
+        known = [t for t in times if t]
+        any_row = next((r for r in rows if r["work"] == w and "ms" in r), {})
+        rate = "-"
+        if known and any_row.get("flops"):
+            rate = f"{any_row['flops'] / min(known) * 1e-9:.2f} TFLOP/s"
+        elif known and any_row.get("bytes"):
+            rate = f"{any_row['bytes'] / min(known) * 1e-6:.0f} GB/s"
+        cells = [f"{t:.4g}" if t else "-" for t in times]
+        line = f"| {w} | " + " | ".join(cells) + f" | {rate} |"
+        if has:
+            peer = ms(rows, w, "torch")
+            line += f" {peer:.4g} | {peer / min(known):.2f} |" if peer and known else " - | - |"
+        say(line)
+
+
+def laws(say, rows, targets):
+    say("\n| target | N | derived ms | arrays of rows x keys, ms | as written, ms | ratio | needed | |\n|---|---|---|---|---|---|---|---|")
+    for t in targets:
+        for n, needed in ((512, 0.9), (2048, 1.0)):
+            flash = ms(rows, f"gradient {n}", t)
+            stored = [ms(rows, f"gradient {n} {how}", t) for how in ("materialized", "as written")]
+            known = [x for x in stored if x]
+            if not flash or not known:
+                continue
+            ratio = min(known) / flash
+            cells = " | ".join(f"{x:.4g}" if x else "-" for x in stored)
+            say(f"| {t} | {n} | {flash:.4g} | {cells} | {ratio:.2f} | {needed} | {'ok' if ratio >= needed else '**missed**'} |")
+    say("\n| target | causal 8192, ms | window of 128, ms | allowed ms | |\n|---|---|---|---|---|")
+    for t in targets:
+        whole, part = ms(rows, "causal 8192", t), ms(rows, "window 8192", t)
+        row = next((r for r in rows if r["work"] == "window 8192" and r["target"] == t), None)
+        if not whole or not part:
+            continue
+        block = blocks(row, 8192)
+        allowed = 2.5 * (128 + 2 * block) / 4096 * whole
+        say(f"| {t} | {whole:.4g} | {part:.4g} | {allowed:.4g} (blocks of {block}) | {'ok' if part <= allowed else '**missed**'} |")
+
+
+def report(args):
+    page, gpu, cpu = args[0], args[1], args[2:]
+    lines = []
+    say = lines.append
+    data = json.load(open(gpu))
+    rows = data["rows"]
+    device = {r["target"]: r["device"] for r in rows if "device" in r}
+    say("# Portable speed\n")
+    say("f32 programs, one graph for all targets, each with the schedule that is chosen by itself; checked in f64 from poisoned memory first")
+    say("(the largest error relative to the largest value is at most 1e-5, and nothing for a selection), then timed: medians of batches of whole")
+    say("programs, launches and submission included. torch: CUDA graphs, f32 without tf32. `best / torch` above 1 is faster than torch.\n")
+    say("On a machine with an NVIDIA GPU `python3 bench/portable/peers.py run build/bench_portable gpu.json`; here `tools/portable_bench.sh BUILD")
+    say("cpu.jsonl` (software drivers); then `python3 bench/portable/peers.py report docs/results/portable.md gpu.json cpu.jsonl`.\n")
+    say(f"- date: {data['date']}")
+    for t, d in device.items():
+        say(f"- {t}: {d}")
+    say("\n## An H200\n")
+    speed_table(say, rows, TARGETS)
+    say("\n## Attention forward and backward without arrays of rows x keys, beside schedules that have them\n")
+    say("Causal, head size 64; both skip dead tiles. The ratio is the faster of the two schedules with such arrays over the derived one. The window's")
+    say("law: t(w) <= 2.5 (w + Bq + Bk) / (N / 2) t(causal).\n\nOn the H200, 16 heads (windows: 4):")
+    laws(say, rows, TARGETS)
+    for path in cpu:
+        other = [json.loads(line) for line in open(path) if line.startswith("{")]
+        names = list(dict.fromkeys(r["target"] for r in other))
+        say("\nOn this machine's CPU, 1 head:\n")
+        for t in names:
+            say(f"- {t}: {next((r['device'] for r in other if r['target'] == t and 'device' in r), '-')}")
+        laws(say, other, names)
+    open(page, "w").write("\n".join(lines) + "\n")
+    print(len(rows), "rows")
+
+
+if __name__ == "__main__":
+    {"run": run, "report": report}[sys.argv[1]](sys.argv[2:])
