@@ -30,7 +30,9 @@ class Emitters {
   void fold_value(const plan::Member& m, kernel::Block& to);
   void add_by_key(const plan::Member& m, const Key& key, kernel::Block& to);  // keyed.cpp
   void start_result(const plan::Member& m, const std::vector<int>& inside, kernel::Block& to);  // 0 where the member will be added to
-  void partial_results(const plan::Member& m);      // their array, and the kernel that joins them
+  // Their array, with the columns of a contraction next to each other, and the kernel that joins them.
+  void partial_results(const plan::Member& m, const MemberForm& form);
+  bool adds_where_stored(const plan::Member& m, const MemberForm& form) const;
   std::vector<Lowered> after;                       // kernels that join partial results
 
  private:

@@ -99,18 +99,33 @@ int Frame::tile_for(Port p, const std::vector<int>& core, const std::string& nam
   }
   std::vector<int64_t> strides = kernel::row_major(shape);
   for (size_t d = 0; d + 1 < shape.size(); ++d)
-    if (out.axes[d] == inner) {  // this dimension moves innermost
-      int64_t stride = shape[d];
-      for (size_t e = shape.size(); e-- > 0;) {
-        if (e == d) continue;
-        strides[e] = stride;
-        stride *= shape[e];
-      }
-      strides[d] = 1;
-    }
+    if (out.axes[d] == inner) strides = innermost(shape, d);
   h.memory = scratch(name, shape, tile_format(g.type(p)), strides);
   tiles_[p] = h;
   return h.memory;
+}
+std::vector<int64_t> innermost(const std::vector<int64_t>& shape, size_t d) {
+  std::vector<int64_t> strides(shape.size(), 1);
+  int64_t stride = shape[d];
+  for (size_t e = shape.size(); e-- > 0;) {
+    if (e == d) continue;
+    strides[e] = stride;
+    stride *= shape[e];
+  }
+  return strides;
+}
+int64_t stride_in_result(const ir::Graph& g, Port p, const ir::Comp& n, int axis) {
+  const ir::Out& out = n.outs[p.port];
+  const auto shape = g.shape(p);
+  int64_t below = 1, stride = 0;
+  for (size_t d = shape.size(); d-- > 0; below *= std::max<int64_t>(1, shape[d].value())) {
+    if (out.view.empty()) {
+      stride += out.axes[d] == axis ? below : 0;
+      continue;
+    }
+    for (auto& [a, c] : out.view[d].axes) stride += a == axis ? c * below : 0;
+  }
+  return stride;
 }
 Ref Frame::tile_ref(Port p, const Place& at) const {
   const Home& h = tiles_.at(p);

@@ -95,6 +95,10 @@ class Frame {
 };
 
 int64_t round_up(int64_t v, int64_t to);
+// Strides of an array in which dimension d has stride 1, the others keep their order.
+std::vector<int64_t> innermost(const std::vector<int64_t>& shape, size_t d);
+// Elements between neighbours along an axis of a node, in the array that stores this port of it.
+int64_t stride_in_result(const ir::Graph& g, Port p, const ir::Comp& n, int axis);
 void emit(kernel::Block& b, kernel::Apply a);
 void emit(kernel::Block& b, kernel::Fold f);
 

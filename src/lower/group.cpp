@@ -79,7 +79,8 @@ struct GroupLowerer {
       const plan::Member& member = group.members[m];
       const ir::Comp& n = comp(member.node);
       if (is_map(m) || in_place(m)) continue;
-      if (is_partial(choice, member, n)) emitters.partial_results(member);
+      const bool apart = comes_back(m) && !emitters.adds_where_stored(member, choice.members[m]);
+      if (apart || is_partial(choice, member, n)) emitters.partial_results(member, choice.members[m]);
       if (comes_back(m)) continue;
       for (uint32_t c = 0; c < n.lift.size(); ++c) emitters.state_tile(member, choice.members[m], c);
     }

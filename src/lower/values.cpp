@@ -271,7 +271,15 @@ void Emitters::start_result(const plan::Member& m, const std::vector<int>& insid
   }
 }
 
-void Emitters::partial_results(const plan::Member& m) {
+// A product adds along its columns: they must be neighbours in the array that it adds to.
+bool Emitters::adds_where_stored(const plan::Member& m, const MemberForm& form) const {
+  const ir::Comp& n = comp(m.node);
+  return std::all_of(form.contractions.begin(), form.contractions.end(), [&](auto& c) {
+    return stride_in_result(f_.g, {m.node, uint32_t(c.first)}, n, c.second.sides.n[0]) == 1;
+  });
+}
+
+void Emitters::partial_results(const plan::Member& m, const MemberForm& form) {
   const ir::Comp& n = comp(m.node);
   for (uint32_t c = 0; c < n.lift.size(); ++c) {
     const Port port{m.node, c};
@@ -281,6 +289,11 @@ void Emitters::partial_results(const plan::Member& m) {
     for (int x : n.outs[c].axes) memory.shape.push_back(n.extent(x).value());
     memory.format = f_.k.compute;
     memory.strides = kernel::row_major(memory.shape);
+    if (const auto it = form.contractions.find(int(c)); it != form.contractions.end()) {
+      const auto& axes = n.outs[c].axes;
+      const auto column = std::find(axes.begin(), axes.end(), it->second.sides.n[0]);
+      memory.strides = innermost(memory.shape, size_t(1 + (column - axes.begin())));
+    }
     const int id = int(temporaries_.size());
     temporaries_.push_back(memory.size() * expr::row(memory.format).bits / 8 + 64);
     f_.partial(port, f_.temporary(id, memory, true));
