@@ -134,7 +134,10 @@ void Emitters::values(const std::vector<plan::Member>& members, const std::vecto
       for (int x : c.sides.a) product.push_back(c.factors[size_t(x)]);
       if (on_core(product)) wanted.push_back({m, component, product, expr::present(f_.g.pool, n.lift[size_t(component)]).when});
     }
-    if (forms[m].kind != MemberForm::fold || n.lift.size() != 1) continue;
+    // Dead terms lie in the tile as 0: the identity of a sum alone.
+    if (forms[m].kind != MemberForm::fold || n.lift.size() != 1 || !ir::is_plain(f_.g.pool, *n.monoid, Op::add) ||
+        n.monoid->identity[0].type != expr::Type::real)
+      continue;
     const expr::Present lift = expr::present(f_.g.pool, n.lift[0]);
     bool pieces_on_core = true;
     for (auto& piece : *domains[m])

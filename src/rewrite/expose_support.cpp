@@ -83,8 +83,42 @@ Id total(Pool& p, Comp& live, Id when) {
   return has_reads(p, when) ? p.make(Op::or_else, {when, p.literal(expr::truth(false))}) : when;
 }
 
-// The same recurrence with the supports of its step exposed. What it emits and may be absent has an emit
-// beside it that says where it exists; a place that no step writes is 0 there, which is no.
+// Each coordinate an axis of its own, all of it.
+bool is_plain(const std::vector<Form>& view, const std::vector<ir::Extent>& extents,
+              const std::vector<ir::Extent>& shape) {
+  return std::all_of(view.begin(), view.end(), [](const Form& f) { return f.is_pick(); }) &&
+         fills(view, extents, shape);
+}
+
+// Where what a recurrence emits exists, as the recurrence's `live` and the view say it: bounds of coordinates
+// where each is an axis of its own, else an array beside it.
+Exists reached(Graph& to, const ir::Recur& r, const ir::Recur::Emit& emit,
+               const std::vector<ir::Extent>& extents) {
+  Exists out;
+  const bool plain = is_plain(emit.view, extents, emit.shape);
+  if (r.live == ir::everywhere() && (plain || fills(emit.view, extents, emit.shape))) return out;
+  if (plain) {
+    std::vector<int> coordinate(extents.size(), 0); // an axis of extent 1 that no coordinate picks stays at 0
+    for (size_t d = 0; d < emit.view.size(); ++d) coordinate[size_t(emit.view[d].picked())] = int(d) + 1;
+    out.where = ir::moved(r.live, [&](const Form& f) {
+      return compose(f, [&](int a) {
+        const int d = coordinate[size_t(a)];
+        return d ? ir::axis(d - 1) : ir::constant(0);
+      });
+    });
+    return out;
+  }
+  Reach reach(to.pool, emit.view, extents, emit.shape);
+  reach.any.domain =
+      intersection(reach.any.domain, ir::moved(r.live, [&](const Form& f) {
+                     return compose(f, [&](int a) { return reach.at(a); });
+                   }));
+  out.flags.push_back({to.add({std::move(reach.any), "reached", {}}), 0});
+  return out;
+}
+
+// The same recurrence with the supports of its step exposed. A map of the step that is emitted and may be
+// absent has an emit beside it that says where it exists.
 std::optional<ir::Recur> exposed(const ir::Recur& r, bool is_read,
                                  std::vector<std::pair<uint32_t, uint32_t>>& beside) {
   bool changed = false;
@@ -98,27 +132,14 @@ std::optional<ir::Recur> exposed(const ir::Recur& r, bool is_read,
   for (size_t k = 0; k < r.emits.size(); ++k) {
     const ir::Recur::Emit emit = out.emits[k];
     if (says.count(emit.out)) continue; // it says where another exists
-    std::vector<ir::Extent> extents = inner.shape(emit.out);
-    extents.insert(extents.begin(), r.steps);
     const Comp* n = inner[emit.out.node].comp();
-    const bool map = n && n->is_map();
     const bool partial =
-        map && (n->domain != ir::everywhere() ||
-                expr::present(inner.pool, n->lift[0]).when != expr::yes(inner.pool) ||
-                (!n->outs[0].view.empty() && !fills(n->outs[0].view, n->points, n->outs[0].shape)));
-    if (!is_read || (!partial && r.live == ir::everywhere() && fills(emit.view, extents, emit.shape)))
-      continue;
-    Comp total;
-    if (map) {
-      total = existence(inner.pool, *n, inner.shape(emit.out));
-    } else {
-      total.points = inner.shape(emit.out);
-      total.lift = {expr::yes(inner.pool)};
-      ir::Out o;
-      for (size_t a = 0; a < total.points.size(); ++a) o.axes.push_back(int(a));
-      total.outs = {o};
-    }
-    const Port where{inner.add({std::move(total), "exists", {}}), 0};
+        n && n->is_map() &&
+        (n->domain != ir::everywhere() ||
+         expr::present(inner.pool, n->lift[0]).when != expr::yes(inner.pool) ||
+         (!n->outs[0].view.empty() && !fills(n->outs[0].view, n->points, n->outs[0].shape)));
+    if (!is_read || !partial) continue;
+    const Port where{inner.add({existence(inner.pool, *n, inner.shape(emit.out)), "exists", {}}), 0};
     size_t at = 0; // an emit that says so already, or a new one
     while (at < out.emits.size() && (out.emits[at].out != where || out.emits[at].view != emit.view)) ++at;
     beside.push_back({uint32_t(r.states.size() + k), uint32_t(r.states.size() + at)});
@@ -134,11 +155,26 @@ std::optional<ir::Recur> exposed(const ir::Recur& r, bool is_read,
   return out;
 }
 
+// What is known of where each emit of a recurrence exists. `beside`: an emit's port, and that of its map's.
+void expose_emits(Graph& to, NodeId id, const std::vector<std::pair<uint32_t, uint32_t>>& beside,
+                  std::map<Port, Exists>& known) {
+  const ir::Recur r = *to[id].recur();
+  for (size_t k = 0; k < r.emits.size(); ++k) {
+    std::vector<ir::Extent> extents = r.step->shape(r.emits[k].out);
+    extents.insert(extents.begin(), r.steps);
+    const uint32_t port = uint32_t(r.states.size() + k);
+    Exists e = reached(to, r, r.emits[k], extents);
+    for (auto& [of, exists] : beside)
+      if (of == port) e.flag = Port{id, exists};
+    if (e.flag || !e.flags.empty() || e.where != ir::everywhere()) known[{id, port}] = std::move(e);
+  }
+}
+
 // `predicates`: also those that no domain shows, as maps of their own.
 Result<Rewritten> apply_expose_support(const Graph& g, bool predicates) {
   Edit e(g);
   Pool& p = e.to.pool;
-  std::map<Port, Port> alive_map; // new map with a predicate -> the bool map beside it
+  std::map<Port, Exists> alive_map; // of the new graph's ports
   std::set<NodeId> outputs;
   for (auto& o : g.outputs) outputs.insert(o.port.node);
   std::vector<char> is_read(g.nodes.size(), 0);
@@ -158,7 +194,7 @@ Result<Rewritten> apply_expose_support(const Graph& g, bool predicates) {
           what.push_back(g.label({id, 0}) + ", its step");
         }
       const NodeId now = e.put(id, std::move(node));
-      for (auto& [port, exists] : beside) alive_map[{now, port}] = {now, exists};
+      if (predicates && is_read[id] && e.to[now].recur()) expose_emits(e.to, now, beside, alive_map);
       continue;
     }
     if (expose_reads(e.to, *n, alive_map)) {
@@ -190,7 +226,7 @@ Result<Rewritten> apply_expose_support(const Graph& g, bool predicates) {
       }
     }
     const NodeId now = e.put(id, std::move(node));
-    if (beside) alive_map[{now, 0}] = {e.to.add(std::move(*beside)), 0};
+    if (beside) alive_map[{now, 0}].flags.push_back({e.to.add(std::move(*beside)), 0});
   }
   if (what.empty()) return Refusal{"every read of a map repeats its support"};
   return Rewritten{e.finish(), what};

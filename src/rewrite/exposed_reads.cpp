@@ -68,8 +68,8 @@ private:
 
 class Exposer {
 public:
-  Exposer(Graph& to, Comp& n, const std::map<Port, Port>& flags)
-      : to_(to), n_(n), p_(to.pool), flags_(flags) {}
+  Exposer(Graph& to, Comp& n, const std::map<Port, Exists>& exists)
+      : to_(to), n_(n), p_(to.pool), exists_(exists) {}
 
   bool run() {
     const size_t reads = n_.args.size();
@@ -91,10 +91,27 @@ private:
       Import in(p_, m, n_, [&](int x) { return picked.at(x); });
       out.where = ir::pruned(in.domain(m.domain), n_.extents(), to_.symbols);
     }
-    if (auto it = flags_.find(read.from); it != flags_.end())
-      out.flags.push_back(read_leaf(p_, Type::boolean, add_read(n_, {it->second, read.view})));
+    if (auto it = exists_.find(read.from); it != exists_.end()) add(out, it->second, read);
     for (auto& f : read.view) add(out, f);
     return known_[a] = out;
+  }
+
+  void add(Needs& to, const Exists& e, const Arg& read) {
+    auto flag = [&](Port p) { return read_leaf(p_, Type::boolean, add_read(n_, {p, read.view})); };
+    const auto at = [&](const Form& f) { return compose(f, [&](int d) { return read.view[size_t(d)]; }); };
+    const Domain where = ir::pruned(ir::moved(e.where, at), n_.extents(), to_.symbols);
+    std::vector<Id> there;
+    if (where != ir::everywhere()) there.push_back(add_guard(p_, n_, where));
+    for (Port p : e.flags) there.push_back(flag(p));
+    if (e.flag && !there.empty()) { // a condition is never absent itself
+      const Id all = ordered(p_, expr::conjunction(p_, there));
+      to.flags.push_back(p_.make(
+          Op::or_else, {p_.make(Op::only, {all, flag(*e.flag)}), p_.literal(expr::truth(false))}));
+      return;
+    }
+    to.where = ir::intersection(to.where, where);
+    for (Port p : e.flags) to.flags.push_back(flag(p));
+    if (e.flag) to.flags.push_back(flag(*e.flag));
   }
 
   void add(Needs& to, const Form& f) { // of the indices that a form reads
@@ -210,14 +227,14 @@ private:
   Graph& to_;
   Comp& n_;
   Pool& p_;
-  const std::map<Port, Port>& flags_;
+  const std::map<Port, Exists>& exists_;
   std::map<int, Needs> known_;
   bool changed_ = false;
 };
 } // namespace
 
-bool expose_reads(Graph& to, Comp& n, const std::map<Port, Port>& flags) {
-  return Exposer(to, n, flags).run();
+bool expose_reads(Graph& to, Comp& n, const std::map<Port, Exists>& known) {
+  return Exposer(to, n, known).run();
 }
 
 } // namespace tang::rewrite

@@ -340,11 +340,13 @@ Result<Rewritten> attempt(const Graph& g, const std::vector<Family>& families) {
   std::vector<std::string> what;
   std::string why;
   // The fold takes the place of the max: what its sums read is put before it, which never depends on the max.
-  std::vector<char> done(g.nodes.size(), 0);
+  // A sum may be reached before its max, by what another fold reads: the fold takes it on the way.
+  std::vector<char> done(g.nodes.size(), 0), taken(g.nodes.size(), 0);
   std::function<void(NodeId)> put = [&](NodeId id) {
     if (done[id] || !e.live[id]) return;
     done[id] = 1;
     for (Port p : ir::sources(g, id)) put(p.node);
+    if (taken[id]) return;
     const bool is_sum = sums.count(id);
     if (auto it = at_base.find(id); it != at_base.end() && !is_sum) {
       // Everything that the sums read, except what reads the base, goes first.
@@ -382,7 +384,7 @@ Result<Rewritten> attempt(const Graph& g, const std::vector<Family>& families) {
       for (size_t k = 0; k < added->size(); ++k) {
         const NodeId s = (*added)[k].sum;
         e.set({s, 0}, {fold, uint32_t(before + k)});
-        done[s] = 1;
+        done[s] = taken[s] = 1;
         line += " + " + g.label({s, 0});
       }
       what.push_back(line);

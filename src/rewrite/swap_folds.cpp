@@ -30,6 +30,21 @@ struct Swapped {
 
 constexpr Port hole{~0u, 0};
 
+// Which points of n read inside the inner sum, by the coordinates that n's folds leave alone. Elsewhere no
+// term of n is live: its sum is 0, and what stays behind would be read outside its array.
+ir::Conj reached_points(const Graph& g, const Comp& n, const Arg& read) {
+  const auto shape = g.shape(read.from);
+  ir::Conj out;
+  for (size_t d = 0; d < read.view.size(); ++d) {
+    const Form& f = read.view[d];
+    if (std::any_of(f.axes.begin(), f.axes.end(), [&](auto& t) { return fold_axes(n) & bit(t.first); }))
+      continue;
+    insert(out, f);
+    insert(out, ir::constant(shape[d] - ir::Extent(1)) - f);
+  }
+  return out;
+}
+
 std::optional<Swapped> swapped(Edit& e, const Comp& n, int arg, bool inner_dies) {
   Graph& g = e.to;
   Pool& p = g.pool;
@@ -122,6 +137,7 @@ std::optional<Swapped> swapped(Edit& e, const Comp& n, int arg, bool inner_dies)
   small.domain = pack.domain(t.domain);
   for (size_t k = 0; k < small.outs[0].axes.size(); ++k) small.outs[0].axes[k] = int(k);
   if (!up.why().empty() || !pack.why().empty()) return {};
+  o.domain = ir::pruned({reached_points(g, n, read)}, o.extents(), g.symbols);
   t = small;
   top.factors.push_back(read_leaf(p, Type::real, add_read(o, state)));
   o.lift = {term_of(p, top)};
