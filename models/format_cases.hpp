@@ -1,5 +1,5 @@
-// Long sums whose rounding in narrow formats is published or easily checked by hand: the cases of docs/results/formats.md
-// beside the library's builders.
+// Long sums whose rounding in narrow formats is published or easily checked by hand: the cases of
+// docs/results/formats.md beside the library's builders.
 #pragma once
 #include "tang/models/cases.hpp"
 

@@ -27,7 +27,8 @@ schedule::Schedule accumulated(const run::Derivation& d, schedule::Schedule s, i
   const ir::Graph& g = *d.plan.graph;
   for (NodeId id : accumulable(d.plan)) {
     const std::string key = schedule::key(g, id);
-    if (const auto* known = schedule::fields_of(s, g, id); known && !s.groups.count(key)) s.groups[key] = *known;
+    if (const auto* known = schedule::fields_of(s, g, id); known && !s.groups.count(key))
+      s.groups[key] = *known;
     s.groups[key].accumulate = f;
     const ir::Comp& c = *g[id].comp();
     const bool splits = parts > 1 && c.monoid->commutative && c.folds[0].value() >= long_sum;
@@ -43,7 +44,9 @@ bool FormatRow::ok() const {
 
 namespace {
 int narrow_places(const plan::Plan& p) {
-  const auto narrow = [](ir::Format f) { return ir::row(f).type == ir::Type::real && ir::row(f).mantissa < ir::row(ir::Format::f32).mantissa; };
+  const auto narrow = [](ir::Format f) {
+    return ir::row(f).type == ir::Type::real && ir::row(f).mantissa < ir::row(ir::Format::f32).mantissa;
+  };
   int n = 0;
   for (auto& b : p.buffers) n += narrow(b.format);
   for (auto& s : p.states) n += narrow(s.second);
@@ -58,8 +61,8 @@ double largest(const std::vector<double>& v) {
 }
 } // namespace
 
-std::vector<FormatRow> format_rows(const ir::Graph& written, const run::Options& o, const run::Backend& backend,
-                                   const eval::Inputs& given, int threads) {
+std::vector<FormatRow> format_rows(const ir::Graph& written, const run::Options& o,
+                                   const run::Backend& backend, const eval::Inputs& given, int threads) {
   const eval::Inputs inputs = run::rounded_to_formats(written, given);
   run::Program p(written, backend, o);
   const plan::Plan& plan = p.derivation().plan;
