@@ -152,7 +152,8 @@ int main(int argc, char** argv) {
   std::string what, kernel;
   auto* probe = shared(app.add_subcommand("probe", "this machine's constants: bandwidth by level, rates, launches\n  tang probe -o probe.json"));
   probe->add_option("-o,--output", what, "a file (default: the screen)");
-  probe->callback([&] { act = [&] { return cli::probe(c, what); }; });
+  probe->add_option("--target", target, "c, or cuda: an NVIDIA GPU (default: c)");
+  probe->callback([&] { act = [&] { return cli::probe(c, what, target); }; });
 
   auto* why = shared(app.add_subcommand("why", "what binds a kernel, what its best schedule would give, what was refused\n  tang why examples/attention.tang"));
   why->add_option("file", file, "a .tang file")->required();

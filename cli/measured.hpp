@@ -21,7 +21,7 @@ run::Options scheduled(const Common& c, const Host& h, const ir::Graph& g, const
                        bool locked);
 
 int tune_program(const Common& c, const std::string& name, const TuneFlags& flags);
-int probe(const Common& c, const std::string& out);
+int probe(const Common& c, const std::string& out, const std::string& target); // "": c
 int cache(const Common& c, const std::string& what, const std::string& file, int64_t days, int64_t most);
 int why(const Common& c, const std::string& file, const std::string& kernel);
 

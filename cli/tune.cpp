@@ -231,10 +231,21 @@ int tune_program(const Common& c, const std::string& name, const TuneFlags& flag
   return interrupted.load() ? 130 : 0;
 }
 
-int probe(const Common& c, const std::string& out) {
+int probe(const Common& c, const std::string& out, const std::string& target) {
   Host h = open_host(c);
-  const auto store = open_store(h);
-  const std::string text = tune::as_json(machine_of(h, store.get(), true)) + "\n";
+  std::string text;
+  if (target == "cuda") {
+    device::CudaCompilerOptions how;
+    how.cache = h.cache;
+    const auto compiler = device::CudaCompiler::open(how);
+    text = tune::as_json(tune::probe(device::Cuda::open(), *compiler)) + "\n";
+  } else if (target.empty() || target == "c") {
+    const auto store = open_store(h);
+    text = tune::as_json(machine_of(h, store.get(), true)) + "\n";
+  } else {
+    throw Error({}, "no probes for the target '" + text::shown(target) + "'", {{"there are probes for c and cuda", {}}},
+                "choose one of them");
+  }
   if (out.empty())
     std::fputs(text.c_str(), stdout);
   else

@@ -6,6 +6,7 @@
 
 #include "tang.hpp"
 #include "tang/tune/search.hpp"
+#include "tang/verify/samples.hpp"
 
 namespace bench {
 using namespace tang;
@@ -28,7 +29,7 @@ struct Setup {
   run::Options options;
 };
 
-eval::Inputs inputs_of(const ir::Graph& g);
+inline eval::Inputs inputs_of(const ir::Graph& g) { return verify::random_inputs(g, 1); }
 // The step with the most contracted arithmetic, or the first.
 size_t main_step(const run::Derivation& d, const Setup& s);
 ordered_json race(const Setup& s, const Problem& p);

@@ -6,7 +6,6 @@
 #include "bench.hpp"
 #include "tang/models/attention.hpp"
 #include "tang/text/schedule.hpp"
-#include "tang/verify/samples.hpp"
 
 namespace bench {
 
@@ -35,7 +34,6 @@ std::vector<Problem> race_problems() {
           attention(8, 256, 64, false), attention(4, 512, 64, true),
           attention(2, 1024, 128, false), attention(1, 2048, 64, true)};
 }
-eval::Inputs inputs_of(const ir::Graph& g) { return verify::random_inputs(g, 1); }
 size_t main_step(const run::Derivation& d, const Setup& s) {
   size_t best = 0;
   double most = -1;

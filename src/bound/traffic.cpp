@@ -170,20 +170,11 @@ Result<std::vector<Compulsory>> compulsory(const Nest& n) {
   std::map<int, Compulsory> by_tensor;
   std::map<int, int> views;
   for (auto& a : n.arrays) {
-    auto c = count_images(
-        n.extents, a.guard == ir::everywhere() ? n.domain : ir::intersection(n.domain, a.guard), a.rows);
-    if (!c && n.domain == ir::everywhere() && a.guard == ir::everywhere()) c = int64_t(1);
-    if (!c) return Refusal{c.why()};
-    int64_t elements = *c;
-    if (a.gathered && elements) {
-      const bool apart = std::none_of(a.rows.begin(), a.rows.end(), [&](const Row& r) {
-        return std::any_of(a.keyed_by.begin(), a.keyed_by.end(), [&](int k) { return r[size_t(k)] != 0; });
-      });
-      elements = apart ? mul_saturated(elements, a.keys) : std::max(elements, a.keys);
-    }
+    const auto touched = elements(n, a);
+    if (!touched) return Refusal{touched.why()};
     Compulsory& k = by_tensor[a.tensor];
     if (k.name.empty()) k.name = a.name;
-    k.units = std::max(k.units, mul_saturated(elements, a.weight));
+    k.units = std::max(k.units, mul_saturated(*touched, a.weight));
     k.exact = ++views[a.tensor] == 1 && !a.gathered;
   }
   std::vector<Compulsory> out;
@@ -195,6 +186,18 @@ bool better(const Term& a, const std::optional<Term>& b) {
   return !b || a.estimate - double(a.correction) > (b->estimate - double(b->correction)) * (1 + 1e-12);
 }
 } // namespace
+
+Result<int64_t> elements(const Nest& n, const Array& a) {
+  auto c = count_images(
+      n.extents, a.guard == ir::everywhere() ? n.domain : ir::intersection(n.domain, a.guard), a.rows);
+  if (!c && n.domain == ir::everywhere() && a.guard == ir::everywhere()) c = int64_t(1);
+  if (!c) return Refusal{c.why()};
+  if (!a.gathered || !*c) return *c;
+  const bool apart = std::none_of(a.rows.begin(), a.rows.end(), [&](const Row& r) {
+    return std::any_of(a.keyed_by.begin(), a.keyed_by.end(), [&](int k) { return r[size_t(k)] != 0; });
+  });
+  return apart ? mul_saturated(*c, a.keys) : std::max(*c, a.keys);
+}
 
 int64_t Bound::value(Model m) const {
   const auto& t = m == Model::chain ? chain : any;

@@ -40,6 +40,8 @@ struct Bound {
 };
 
 Result<Bound> bound(const Nest& n, int64_t memory);
+// Elements of an array that the live points touch: exact; of a gather at least so many.
+Result<int64_t> elements(const Nest& n, const Array& a);
 
 // The nest that bound() works on. Where a strided loop meets one of step 1, that one is split into remainder
 // and quotient, so that only the quotients mix.

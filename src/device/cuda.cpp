@@ -57,6 +57,20 @@ constexpr int function_dynamic_shared = 8;
   X(error_name, cuGetErrorName, int, const char**)                                                           \
   X(error_text, cuGetErrorString, int, const char**)
 
+struct LaunchAttribute { // CUlaunchAttribute: an id and 64 bytes that it says the meaning of
+  int id, unused = 0;
+  int value[16] = {};
+};
+
+struct LaunchSettings { // CUlaunchConfig
+  unsigned grid[3], block[3], shared;
+  Handle stream;
+  LaunchAttribute* attributes;
+  unsigned count;
+};
+
+constexpr int early_launch = 6; // programmatic stream serialization
+
 struct CudaDriver {
 #define TANG_FIELD(field, symbol, ...) int (*field)(__VA_ARGS__) = nullptr;
   TANG_CUDA_ENTRIES(TANG_FIELD)
@@ -65,6 +79,8 @@ struct CudaDriver {
   int (*tensor_map)(TensorMap*, int type, unsigned rank, Address, const uint64_t* extent,
                     const uint64_t* stride, const uint32_t* box, const uint32_t* step, int interleave,
                     int swizzle, int promotion, int outside) = nullptr;
+  // Of drivers that know launches with attributes.
+  int (*launch_with)(const LaunchSettings*, Handle, void**, void**) = nullptr;
 };
 
 void Cuda::check(int code, const char* doing) const {
@@ -98,6 +114,7 @@ Result<std::shared_ptr<Cuda>> Cuda::find(int ordinal) {
 #undef TANG_FIND
   d.tensor_map =
       reinterpret_cast<decltype(d.tensor_map)>(find_symbol(out->library_, "cuTensorMapEncodeTiled"));
+  d.launch_with = reinterpret_cast<decltype(d.launch_with)>(find_symbol(out->library_, "cuLaunchKernelEx"));
   if (!missing.empty()) return Refusal{"the NVIDIA driver is too old: it has no " + missing};
   out->driver_ = &d;
   try {
@@ -175,8 +192,17 @@ std::shared_ptr<CudaModule> Cuda::load(const std::string& cubin) {
 }
 
 void Cuda::launch(void* function, int64_t blocks, int lanes, int64_t shared_bytes,
-                  const std::vector<void*>& arguments) {
+                  const std::vector<void*>& arguments, bool early) {
   std::vector<void*> args = arguments;
+  if (early) {
+    if (!driver_->launch_with)
+      throw CudaError(CudaError::failed, "the NVIDIA driver is too old for early launches", {},
+                      "use a driver of CUDA 12 or later");
+    LaunchAttribute may{early_launch};
+    may.value[0] = 1;
+    const LaunchSettings how{{unsigned(blocks), 1, 1}, {unsigned(lanes), 1, 1}, unsigned(shared_bytes), stream_, &may, 1};
+    return check(driver_->launch_with(&how, function, args.data(), nullptr), "launching a kernel early");
+  }
   check(driver_->launch(function, unsigned(blocks), 1, 1, unsigned(lanes), 1, 1, unsigned(shared_bytes),
                         stream_, args.data(), nullptr),
         "launching a kernel");

@@ -101,9 +101,10 @@ public:
   void copy(uint64_t to, uint64_t from, size_t bytes);
   void fill(uint64_t to, unsigned char byte, size_t bytes);
   std::shared_ptr<CudaModule> load(const std::string& cubin);
-  // `arguments`: where the value of each parameter lies.
+  // `arguments`: where the value of each parameter lies. `early`: it may begin before what was started last has
+  // ended; its own text waits where it must. Throws CudaError: a driver that cannot.
   void launch(void* function, int64_t blocks, int lanes, int64_t shared_bytes,
-              const std::vector<void*>& arguments);
+              const std::vector<void*>& arguments, bool early = false);
   TensorMap tensor_map(const BulkWindow& w, uint64_t address) const;
   // What `work` starts, as a graph that starts it at once.
   std::shared_ptr<CudaGraph> capture(const std::function<void()>& work);

@@ -313,6 +313,7 @@ struct TensorChooser {
       if (r.math == 1) r.producer_registers = 40, r.math_registers = 232;
       if (r.math == 4) r.producer_registers = 32, r.math_registers = 112;
       add(team_rows * r.math, c.s.loop, c.s.columns, r);
+      out.back().seconds = c.seconds;
     }
   }
 

@@ -14,6 +14,7 @@ struct TensorChoice {
   std::vector<int> outer;    // looped axes around the loop, one element at a time
   kernel::Format format = kernel::Format::bf16; // of the operands
   std::string text;                             // for people
+  double seconds = 0; // what the rule says of it; 0: the rule has an order and no price
 };
 
 // What an operand holds of a factor: of an integer as a real the integer.

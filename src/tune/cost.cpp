@@ -5,7 +5,7 @@
 #include <map>
 
 #include "tang/base/match.hpp"
-#include "tang/bound/count.hpp"
+#include "tang/bound/traffic.hpp"
 #include "tang/kernel/analyze.hpp"
 
 namespace tang::tune {
@@ -37,6 +37,48 @@ struct Contractions {
                  s.node);
   }
 };
+
+// Bits of the operands of a kernel in tensor form, whose results are fragments; 0: there is none.
+double matrix_bits(const kernel::Kernel& k) {
+  Contractions found{k};
+  found.walk(k.body);
+  double bits = 0;
+  for (auto* c : found.all)
+    if (k.memories[size_t(c->dst.memory)].home == kernel::Home::fragment)
+      bits = std::max(bits, double(expr::row(k.memories[size_t(c->b.memory)].format).bits));
+  return bits;
+}
+
+// The extent of an axis of a statement, numbered as `Use` numbers them.
+int64_t extent_of(const kernel::Stmt& s, int axis) {
+  std::vector<kernel::TileAxis> all;
+  auto add = [&](const std::vector<kernel::TileAxis>& axes) { all.insert(all.end(), axes.begin(), axes.end()); };
+  std::visit(Match{[&](const Contract& c) { add(c.m), add(c.n), add(c.k); },
+                   [&](const kernel::Apply& a) { add(a.axes); },
+                   [&](const kernel::Fold& f) { add(f.kept), add(f.folded); }, [](const auto&) {}},
+             s.node);
+  return axis >= 0 && size_t(axis) < all.size() ? all[size_t(axis)].extent : 1;
+}
+
+// Reads by index: whole lines come, however few of their bytes are wanted.
+void gathers(const kernel::Kernel& k, const kernel::Traffic& t, const Machine& m, Work& w) {
+  constexpr double line = 64;
+  std::map<int, double> wanted; // memory -> bytes wanted of a run of neighbours, the fewest
+  for (auto& u : kernel::uses(k)) {
+    const bool by_index = std::any_of(u.ref->index.begin(), u.ref->index.end(), [](auto& c) { return !c.refs.empty(); });
+    const kernel::Memory& from = k.memories[size_t(u.ref->memory)];
+    if (u.writes || !by_index || from.home != kernel::Home::global) continue;
+    const double run = double(extent_of(*u.statement, u.axis)) * double(expr::row(from.format).bits) / 8;
+    auto [it, first] = wanted.emplace(u.ref->memory, run);
+    if (!first) it->second = std::min(it->second, run);
+  }
+  for (auto& [memory, run] : wanted) {
+    const kernel::Memory& from = k.memories[size_t(memory)];
+    const double lines = double(t.loaded_of[size_t(memory)]) / run * std::ceil(run / line) * line;
+    const double table = double(from.size()) * double(expr::row(from.format).bits) / 8;
+    (m.levels.size() > 1 && table <= double(m.levels[1].bytes) ? w.gathered : w.scattered) += lines;
+  }
+}
 
 // What one execution of a contraction moves between levels: columns outermost in panels, rows inside, terms
 // innermost (the order in which it is printed).
@@ -77,9 +119,14 @@ Work work_of(const std::vector<const kernel::Kernel*>& kernels, const Machine& m
     w.workgroups = groups;
     w.exact = w.exact && t.exact;
     w.contracted += double(t.contracted);
+    if (const double bits = matrix_bits(*k); bits > 0) {
+      w.matrix += double(t.contracted) * bits / 16;
+      w.workgroups = std::min<int64_t>(groups, m.workers); // they stay, and take blocks of work
+    }
     w.padded += double(t.padded);
     w.plain += double(t.flops - t.contracted);
     w.special += double(t.special);
+    gathers(*k, t, m, w);
     double moved = 0;
     for (size_t h = 0; h < t.loaded.size(); ++h) moved += double(t.loaded[h] + t.stored[h]);
     Contractions found{*k};
@@ -101,7 +148,7 @@ Work work_of(const std::vector<const kernel::Kernel*>& kernels, const Machine& m
   return w;
 }
 
-double read_bytes(const plan::Plan& p, const plan::Step& s) {
+double read_bytes(const plan::Plan& p, const plan::Step& s, const bound::Keys& keys) {
   if (s.recur) return 0;
   const ir::Graph& g = *p.graph;
   std::map<std::string, double> bytes; // by name: of two operands with one name only the larger counts
@@ -109,22 +156,23 @@ double read_bytes(const plan::Plan& p, const plan::Step& s) {
   for (auto& m : s.group.members) inside.push_back(m.node);
   for (auto& x : s.group.shared) inside.push_back(x.node);
   for (auto& e : s.group.epilogues) inside.push_back(e.node);
-  double narrow = 1;
-  for (auto& b : p.buffers)
-    if (b.format != ir::default_format(g.type(b.of)))
-      narrow =
-          std::min(narrow, double(ir::row(b.format).bits) / ir::row(ir::default_format(g.type(b.of))).bits);
+  std::map<std::string, double> narrow; // of stored values: the share of their default format's bits
+  for (auto& b : p.buffers) {
+    const double share = double(ir::row(b.format).bits) / ir::row(ir::default_format(g.type(b.of))).bits;
+    const auto [it, first] = narrow.emplace(g.label(b.of), share);
+    if (!first) it->second = std::min(it->second, share);
+  }
   std::vector<std::string> own;
   for (ir::NodeId id : inside) own.push_back(g.label({id, 0}));
   for (ir::NodeId id : inside) {
-    const auto n = bound::nest_of(g, id);
+    const auto n = bound::nest_of(g, id, bound::Unit::bytes, keys);
     if (!n) continue;
     for (auto& a : n->arrays) {
-      if (a.output || a.gathered || std::find(own.begin(), own.end(), a.name) != own.end()) continue;
-      const auto live = bound::count_images(n->extents, ir::intersection(n->domain, a.guard), a.rows);
+      if (a.output || std::find(own.begin(), own.end(), a.name) != own.end()) continue;
+      const auto live = bound::elements(*n, a);
       if (!live) continue;
       double& most = bytes[a.name];
-      most = std::max(most, double(*live) * double(a.weight) * narrow);
+      most = std::max(most, double(*live) * double(a.weight) * (narrow.count(a.name) ? narrow[a.name] : 1));
     }
   }
   double sum = 0;
@@ -137,15 +185,35 @@ const Term& Time::binding() const {
                            [](auto& a, auto& b) { return a.seconds < b.seconds; });
 }
 
-Time floor(const Work& w, const Machine& m) {
+Time floor(const Work& w, const Machine& m, bool cold) {
   Time t;
-  t.terms.push_back({"arithmetic", w.contracted / (m.fma.best * margin)});
-  double held = 0; // what nearer levels may hold from before
+  auto largest = [&](const std::string& name, double seconds) {
+    t.terms.push_back({name, seconds});
+    t.seconds = std::max(t.seconds, seconds);
+  };
+  largest("arithmetic", (w.contracted - w.matrix) / (m.fma.best * m.margin));
+  if (m.matrix.best > 0) largest("matrix instructions", w.matrix / (m.matrix.best * m.margin));
+  double held = 0;
+  const Level* first = nullptr; // the nearest that a kernel's first load may find its bytes in
   for (auto& l : m.levels) {
-    t.terms.push_back({"reads from " + l.name, std::max(0.0, w.read - held) / (l.read.best * margin)});
+    largest("reads from " + l.name, std::max(0.0, w.read - held) / (l.read.best * m.margin));
+    if (cold || !l.kept) continue;
     held += double(l.bytes);
+    if (!first) first = &l;
   }
-  for (auto& x : t.terms) t.seconds = std::max(t.seconds, x.seconds);
+  const double busy = double(std::min<int64_t>(w.workgroups, m.workers));
+  if (m.ingress > 0 && busy > 0) largest("reads of the busy workers", w.read / (busy * m.ingress * m.margin));
+  if (m.begin > 0) {
+    largest("workgroups", double(w.workgroups) * m.workgroup / m.margin);
+    const double n = double(w.launches), begin = n * m.begin / m.margin;
+    // The first kernel's bytes come from memory where all else was touched; a later one may find what the one
+    // before it left.
+    const double near = first ? first->latency : m.levels.back().latency;
+    const double loads = w.read > 0 ? (cold ? m.levels.back().latency : near) + (n - 1) * near : 0;
+    t.terms.push_back({"launches", begin});
+    t.terms.push_back({"first loads", loads / m.margin});
+    t.seconds += begin + loads / m.margin;
+  }
   return t;
 }
 
@@ -164,6 +232,8 @@ std::vector<Term> unweighted(const Work& w, const Machine& m) {
           {"statements' bytes", idle * w.moved / near.read.typical},
           {"second level", idle * w.near / middle.read.typical},
           {"register blocks", each * w.blocks * vector_fma},
+          {"reads by index",
+           idle * (w.gathered / middle.read.typical + w.scattered / m.levels.back().read.typical)},
           {"heads of workgroups", each * double(w.workgroups) * (contracts ? 1e-6 : m.workgroup)},
           {"further kernels", double(std::max<int64_t>(0, w.launches - 1)) * 1e-6},
           {"launches", double(w.launches) * (w.workgroups > 1 ? m.launch : m.call)}};
@@ -180,13 +250,41 @@ const std::vector<double>& weights() {
       1.15, // loads and stores of statements do not overlap with arithmetic
       0.33, // the second level feeds contractions mostly ahead of time
       165,  // vector multiply-adds that starting and ending a register block costs
+      1.0,  // lines of reads by index, as probed
       0.7,  // us of a workgroup's head with contractions: its tiles are cold
       9.0,  // us of a further kernel: operands leave the near caches
       1.0}; // launches
   return all;
 }
 
+namespace {
+// On a GPU: launches and first loads, then whatever resource of all workers is busy longest, at typical rates. Workers
+// that the last wave leaves idle make arithmetic and near bytes wait. Nothing is fitted.
+Time estimate_on_gpu(const Work& w, const Machine& m) {
+  const double waves = std::ceil(double(w.workgroups) / m.workers);
+  const double idle = w.workgroups ? waves * m.workers / double(w.workgroups) : 1;
+  const double loads = w.read > 0 ? m.levels.back().latency + double(w.launches - 1) * m.levels[1].latency : 0;
+  const Level& middle = m.levels[1];
+  Time t;
+  t.terms = {{"launches", double(w.launches) * m.launch},
+             {"first loads", loads},
+             {"workgroups", double(w.workgroups) * m.workgroup},
+             {"reads from memory", (w.read + w.scattered) / m.levels.back().read.typical}};
+  std::vector<Term> busy = {{"second level", idle * (w.near + w.gathered) / middle.read.typical},
+                            {"matrix instructions", idle * w.matrix / m.matrix.typical},
+                            {"contractions", w.matrix > 0 ? 0 : idle * w.padded / m.fma.typical},
+                            {"exponentials", idle * w.special / m.exp.typical},
+                            {"statements' bytes", idle * w.moved / m.levels.front().read.typical}};
+  for (auto& x : t.terms) t.seconds += x.seconds;
+  double longest = 0;
+  for (auto& x : busy) longest = std::max(longest, x.seconds), t.terms.push_back(x);
+  t.seconds += longest;
+  return t;
+}
+} // namespace
+
 Time estimate(const Work& w, const Machine& m) {
+  if (m.begin > 0) return estimate_on_gpu(w, m);
   Time t;
   t.terms = unweighted(w, m);
   for (size_t k = 0; k < t.terms.size(); ++k) t.seconds += t.terms[k].seconds *= weights()[k];

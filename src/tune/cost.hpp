@@ -2,6 +2,7 @@
 // are different functions over the same counts, with different constants: best rates bound, typical rates
 // rank.
 #pragma once
+#include "tang/bound/nest.hpp"
 #include "tang/lower/lower.hpp"
 #include "tang/tune/machine.hpp"
 
@@ -19,15 +20,18 @@ struct Work {
   double far = 0;    // bytes that come from beyond the second level
   double loads = 0;  // load instructions of contractions
   double blocks = 0; // register blocks: each starts and ends a loop over terms
+  double gathered = 0;  // bytes of the lines that reads by index touch, of tables that the second level holds
+  double scattered = 0; // .. and of larger ones
+  double matrix = 0; // of `contracted`, by matrix instructions; one of 32-bit operands counts twice
   double read = 0;   // distinct bytes of stored operands: at least so many are read
   bool exact = true;
 };
 
 // `ports`: distinct bytes that the step reads, or 0 when they are not known (see read_bytes).
 Work work_of(const std::vector<const kernel::Kernel*>& kernels, const Machine& m, double read = 0);
-// Distinct bytes of inputs and buffers that a step reads, at least: exact counts of images under views,
-// gathers left out. `after` rewriting.
-double read_bytes(const plan::Plan& p, const plan::Step& s);
+// Distinct bytes of inputs and buffers that a step reads, at least: exact counts of images under views. Of a
+// tensor that is read by index, the rows that `keys` says are known to differ; one, where it says nothing.
+double read_bytes(const plan::Plan& p, const plan::Step& s, const bound::Keys& keys = {});
 
 struct Term {
   std::string name;
@@ -40,9 +44,11 @@ struct Time {
   const Term& binding() const; // the largest term
 };
 
-// Never above a run of these kernels on this machine: a maximum of terms at the best rates ever seen, less
-// than what the caches may still hold.
-Time floor(const Work& w, const Machine& m);
+// Never above a run of these kernels on this machine, each launched after the one before it has ended: what
+// launches and first loads take at least, where that was probed, and the largest of terms at the best rates
+// ever seen, of bytes less what nearer levels may hold from before. `cold`: nothing, everything else was
+// touched since.
+Time floor(const Work& w, const Machine& m, bool cold = false);
 std::vector<Term> unweighted(const Work& w, const Machine& m);
 const std::vector<double>& weights(); // of these terms
 // Ranks schedules; a weighted sum of what does not overlap.

@@ -1,6 +1,7 @@
 #include "tang/tune/machine.hpp"
 
 #include <cmath>
+#include <ctime>
 #include <nlohmann/json.hpp>
 
 namespace tang::tune {
@@ -15,7 +16,9 @@ std::string as_json(const Machine& m) {
   ordered_json doc{{"schema", "tang.probe/1"},
                    {"device", m.device},
                    {"compiler", m.compiler},
+                   {"driver", m.driver},
                    {"date", m.date},
+                   {"margin", m.margin},
                    {"workers", m.workers},
                    {"lanes", m.lanes},
                    {"fma_flop_s", as_json(m.fma)},
@@ -25,8 +28,27 @@ std::string as_json(const Machine& m) {
                    {"launch_s", m.launch},
                    {"workgroup_s", m.workgroup}};
   for (auto& l : m.levels)
-    doc["levels"].push_back({{"name", l.name}, {"bytes", l.bytes}, {"read_bytes_s", as_json(l.read)}});
+    doc["levels"].push_back({{"name", l.name},
+                             {"bytes", l.bytes},
+                             {"read_bytes_s", as_json(l.read)},
+                             {"kept", l.kept},
+                             {"latency_s", l.latency}});
+  if (m.matrix.best > 0) {
+    doc["matrix_flop_s"] = as_json(m.matrix);
+    doc["begin_s"] = m.begin, doc["begin_early_s"] = m.begin_early, doc["ingress_bytes_s"] = m.ingress;
+    doc["in_flight"] = ordered_json::array();
+    for (auto& f : m.in_flight) doc["in_flight"].push_back({{"bytes", f.bytes}, {"read_bytes_s", f.rate}});
+  }
   return doc.dump(1);
+}
+
+std::string today() {
+  const std::time_t now = std::time(nullptr);
+  char s[32];
+  std::tm utc = {};
+  gmtime_r(&now, &utc);
+  std::strftime(s, sizeof s, "%Y-%m-%d %H:%M", &utc);
+  return s;
 }
 
 Result<Machine> machine_of(const std::string& json) {
@@ -39,6 +61,7 @@ Result<Machine> machine_of(const std::string& json) {
     m.device = doc.at("device");
     m.compiler = doc.at("compiler");
     m.date = doc.at("date");
+    m.margin = doc.value("margin", m.margin);
     m.workers = doc.at("workers");
     m.lanes = doc.at("lanes");
     m.fma = rate(doc.at("fma_flop_s"));
@@ -47,8 +70,16 @@ Result<Machine> machine_of(const std::string& json) {
     m.call = doc.at("call_s");
     m.launch = doc.at("launch_s");
     m.workgroup = doc.at("workgroup_s");
+    m.driver = doc.value("driver", "");
     for (auto& l : doc.at("levels"))
-      m.levels.push_back({l.at("name"), l.at("bytes"), rate(l.at("read_bytes_s"))});
+      m.levels.push_back(
+          {l.at("name"), l.at("bytes"), rate(l.at("read_bytes_s")), l.value("kept", true), l.value("latency_s", 0.0)});
+    if (doc.contains("matrix_flop_s")) {
+      m.matrix = rate(doc["matrix_flop_s"]);
+      m.begin = doc.at("begin_s"), m.begin_early = doc.at("begin_early_s");
+      m.ingress = doc.at("ingress_bytes_s");
+      for (auto& f : doc.at("in_flight")) m.in_flight.push_back({f.at("bytes"), f.at("read_bytes_s")});
+    }
     for (const Rate& r : {m.fma, m.exp, m.write})
       if (!(r.best > 0) || !(r.typical > 0)) return Refusal{"a rate that is not positive"};
     if (m.levels.empty()) return Refusal{"no level of memory"};

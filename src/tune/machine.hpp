@@ -8,6 +8,7 @@
 #include "tang/base/error.hpp"
 #include "tang/device/compiler.hpp"
 #include "tang/device/cpu.hpp"
+#include "tang/device/cuda.hpp"
 
 namespace tang::tune {
 
@@ -22,13 +23,24 @@ struct Level {
   std::string name;
   int64_t bytes = 0; // capacity; memory: 0, there is no end
   Rate read;         // bytes/s when the data lie here and not nearer
+  bool kept = true;   // a kernel may find here what the one before it left
+  double latency = 0; // s of a load whose address the last one gave, the least seen; 0: not probed
+};
+
+// What memory gives when so many bytes of a worker are on their way.
+struct InFlight {
+  int64_t bytes = 0; // asked for and not there yet, a worker
+  double rate = 0;   // bytes/s of all workers
 };
 
 struct Machine {
   std::string device;   // model and features of the processor, as a digest; and how many workers
   std::string compiler; // that made the probes
+  std::string driver;   // of a GPU; else empty
   std::string date;
   int workers = 1, lanes = 1;
+  // How much faster than the best probe a kernel is allowed for when a bound is computed: clocks drift.
+  double margin = 1.15;
   Rate fma;                  // flop/s in f32, a multiply-add is two
   Rate exp;                  // exponentials/s in f32, by a polynomial of our own
   Rate write;                // bytes/s of stores to memory
@@ -36,13 +48,22 @@ struct Machine {
   double launch = 0;         // s of a launch of one workgroup a worker
   double workgroup = 0;      // s that one more workgroup costs
   std::vector<Level> levels; // nearest first, memory last
+  // Of a GPU; 0 elsewhere. Launches: of kernels that do nothing, each after the one before it, in one graph; the
+  // least seen.
+  Rate matrix;               // flop/s of matrix instructions on 16-bit operands
+  double begin = 0;          // s of a launch that waits for the one before to end
+  double begin_early = 0;    // .. that may start before, and waits inside
+  double ingress = 0;        // bytes/s that one worker alone reads from the second level
+  std::vector<InFlight> in_flight;
 };
 
-// How much faster than the best probe a kernel is allowed for when a bound is computed: clocks drift.
-inline constexpr double margin = 1.15;
+std::string today(); // date and time, UTC
 
 // About a second. `compiler` need not be the one that kernels are compiled with, but shares its machine.
 Machine probe(device::Compiler& compiler, device::Cpu& cpu, int lanes);
+// The same of an NVIDIA GPU of compute capability 9.0; a few seconds. Throws CudaError.
+Machine probe(const std::shared_ptr<device::Cuda>& gpu, device::CudaCompiler& compiler);
+std::string cuda_probes(); // their text, for a compiler that needs no GPU
 std::string as_json(const Machine& m); // schema tang.probe/1
 Result<Machine> machine_of(const std::string& json);
 

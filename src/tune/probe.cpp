@@ -2,7 +2,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <ctime>
 #include <fstream>
 #include <functional>
 
@@ -143,15 +142,6 @@ int64_t capacity(int index, int name, int64_t otherwise) {
   if (in >> bytes >> unit && bytes > 0) return bytes << (unit == 'M' ? 20 : unit == 'K' ? 10 : 0);
   const long v = sysconf(name);
   return v > 0 ? v : otherwise;
-}
-
-std::string today() {
-  const std::time_t now = std::time(nullptr);
-  char s[32];
-  std::tm utc = {};
-  gmtime_r(&now, &utc);
-  std::strftime(s, sizeof s, "%Y-%m-%d %H:%M", &utc);
-  return s;
 }
 } // namespace
 

@@ -8,7 +8,7 @@
 namespace tang::tune {
 
 namespace {
-constexpr const char* version = "tang 0.1.0, tuning 1";
+constexpr const char* tuning_version = "tang 0.1.0, tuning 1";
 
 std::string hexadecimal(uint64_t v) {
   char s[24];
@@ -84,7 +84,7 @@ std::string target_text(const target::Target& t) {
 }
 
 std::string program_key(const ir::Graph& written, const run::Options& o, const device::Compiler& c) {
-  return device::digest(std::string(version) + "\n" + hexadecimal(ir::hash(written)) + "\n" +
+  return device::digest(std::string(tuning_version) + "\n" + hexadecimal(ir::hash(written)) + "\n" +
                         target_text(o.target) + "\n" + c.identity() +
                         (o.optimize ? "optimized" : "as written"));
 }

@@ -7,6 +7,7 @@
 #include "tang/device/cache.hpp"
 #include "tang/kernel/legalize.hpp"
 #include "tang/lower/group.hpp"
+#include "tang/lower/tensor_choice.hpp"
 #include "tang/text/schedule.hpp"
 
 namespace tang::tune {
@@ -16,8 +17,11 @@ using schedule::Pack;
 using schedule::Role;
 
 namespace {
-using Change =
-    std::pair<std::string, GroupFields>; // changes of one field have one name: they exclude each other
+struct Change {
+  std::string name; // changes of one field have one name: they exclude each other
+  GroupFields fields;
+  double price = 0; // s that the rule which made it says; 0: it says none
+};
 
 GroupFields merged(GroupFields a, const GroupFields& b) {
   for (auto& [k, v] : b.tile) a.tile[k] = v;
@@ -27,6 +31,8 @@ GroupFields merged(GroupFields a, const GroupFields& b) {
   if (b.pack_a) a.pack_a = b.pack_a;
   if (b.pack_b) a.pack_b = b.pack_b;
   if (b.ways) a.ways = b.ways;
+  if (b.parts) a.parts = b.parts;
+  if (b.roles) a.roles = b.roles;
   return a;
 }
 
@@ -105,6 +111,13 @@ struct Maker {
       tiles(out, a, with_blocks ? unit(a, now.rows, now.columns()) : 1,
             {t / 4, t / 2, 3 * t / 4, 3 * t / 2, 2 * t, 4 * t});
     }
+    if (now.split >= 0) // blocks of an axis that several workgroups share
+      for (int p : {1, 2, 4, 8, 16})
+        if (p != now.parts) {
+          GroupFields f;
+          f.parts = p;
+          out.push_back({"parts", f});
+        }
     for (int w : {1, 2, 8})
       if (w != now.ways && !with_blocks) {
         GroupFields f;
@@ -114,7 +127,22 @@ struct Maker {
     return out;
   }
 
-  Result<Candidate> lowered(const GroupFields& fields, const std::string& key, double read) {
+  // Blocks and roles of a kernel of matrix instructions, in the order of the rule: its best first.
+  std::vector<Change> role_changes() {
+    std::vector<Change> out;
+    const auto all = lower::tensor_choices(g, d.plan, group, lower::choose(g, group, o.schedule, o.target, true),
+                                           {}, o.target);
+    if (!all) return out;
+    for (auto& c : *all) {
+      GroupFields f;
+      f.roles = c.roles, f.vectors = 1;
+      for (size_t a = 0; a < c.tile.size(); ++a) f.tile[int(a)] = c.tile[a];
+      out.push_back({"roles", f, c.seconds});
+    }
+    return out;
+  }
+
+  Result<Candidate> lowered(const GroupFields& fields, const std::string& key, double read, double price = 0) {
     schedule::Schedule s = o.schedule;
     s.groups[key] = fields;
     try {
@@ -131,14 +159,17 @@ struct Maker {
         if (!k) return Refusal{k.why()};
         l.kernel = std::move(*k);
         text += kernel::print(l.kernel);
+        if (l.roles) text += l.schedule;
         all.push_back(&l.kernel);
       }
+      c.roles = made.before.back().roles.has_value();
+      if (fields.roles && !c.roles) return Refusal{made.before.back().refused};
       c.fields = fields;
       c.text = device::digest(text);
       c.shown = made.before.size() > 1 ? made.before[0].schedule + "; " + made.before.back().schedule
                                        : made.before.back().schedule;
       c.work = work_of(all, m, read);
-      c.estimated = estimate(c.work, m).seconds;
+      c.estimated = price > 0 ? price : estimate(c.work, m).seconds;
       return c;
     } catch (const Error& e) { return Refusal{e.headline()}; }
   }
@@ -157,24 +188,26 @@ Space space_of(const run::Derivation& d, const run::Options& o, size_t step, con
   const auto* given = schedule::fields_of(o.schedule, *d.plan.graph, first);
   const GroupFields base = given ? *given : GroupFields{};
   const double read = read_bytes(d.plan, s);
-  std::vector<Change> changes = maker.changes();
-  std::vector<GroupFields> all = {base};
+  const auto automatic = maker.lowered(base, out.key, read);
+  out.ruled = automatic && automatic->roles && !base.roles;
+  const std::vector<Change> changes = out.ruled ? maker.role_changes() : maker.changes();
+  std::vector<Change> all = {{"", base}};
   for (size_t a = 0; a < changes.size(); ++a) {
-    all.push_back(merged(base, changes[a].second));
+    all.push_back({"", merged(base, changes[a].fields), changes[a].price});
     for (size_t b = 0; b < a; ++b)
-      if (changes[a].first != changes[b].first)
-        all.push_back(merged(merged(base, changes[a].second), changes[b].second));
+      if (changes[a].name != changes[b].name)
+        all.push_back({"", merged(merged(base, changes[a].fields), changes[b].fields)});
   }
   std::set<std::string> seen;
-  for (auto& f : all) {
-    auto c = maker.lowered(f, out.key, read);
+  for (auto& x : all) {
+    auto c = maker.lowered(x.fields, out.key, read, x.price);
     if (!c) {
-      out.refused.push_back(text::fields(f) + ": " + c.why());
+      out.refused.push_back(text::fields(x.fields) + ": " + c.why());
       continue;
     }
     if (seen.insert(c->text).second) out.candidates.push_back(std::move(*c));
   }
-  if (out.candidates.size() > 1)
+  if (out.candidates.size() > 1 && !out.ruled)
     std::stable_sort(out.candidates.begin() + 1, out.candidates.end(),
                      [](auto& a, auto& b) { return a.estimated < b.estimated; });
   return out;
@@ -185,7 +218,7 @@ schedule::Schedule untimed(const ir::Graph& written, const run::Options& o, cons
   schedule::Schedule out = o.schedule;
   for (size_t s = 0; s < d.plan.steps.size(); ++s) {
     const Space space = space_of(d, o, s, m);
-    if (space.candidates.size() > 1 && space.candidates[1].estimated < space.candidates[0].estimated)
+    if (space.candidates.size() > 1 && !space.ruled && space.candidates[1].estimated < space.candidates[0].estimated)
       out.groups[space.key] = space.candidates[1].fields;
   }
   return out;
@@ -202,6 +235,13 @@ GroupFields resolved(const run::Derivation& d, const run::Options& o, size_t ste
     f.role[int(a)] = group.role[a];
   }
   f.rows = c.rows, f.vectors = c.vectors, f.ways = c.ways, f.pack_b = c.pack_b;
+  if (c.split >= 0) f.parts = int(c.parts);
+  for (auto& l : d.kernels.kernels)
+    if (size_t(l.step) == step && l.roles && !f.roles) { // the first of the rule's that gave these roles
+      Maker maker{d, o, group, {}};
+      for (auto& x : maker.role_changes())
+        if (x.fields.roles == l.roles && !f.roles) f = merged(f, x.fields);
+    }
   return f;
 }
 

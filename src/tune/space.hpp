@@ -10,6 +10,7 @@ struct Candidate {
   schedule::GroupFields fields; // the automatic choice: none set
   std::string text;             // canonical texts of its kernels, digested: equal texts are one candidate
   std::string shown;            // for people
+  bool roles = false;           // a kernel of matrix instructions
   Work work;
   double estimated = 0; // s
 };
@@ -18,6 +19,7 @@ struct Space {
   size_t step = 0;                   // of the plan
   std::string key, label;            // of the group's first member
   std::vector<Candidate> candidates; // the automatic choice first, the others by estimate
+  bool ruled = false; // kernels of matrix instructions: the order is that of the rule that made them
   std::vector<std::string> refused;  // why changes did not apply
 };
 

@@ -1,0 +1,252 @@
+// bench_tune_cuda compile | run | report, on a machine with an NVIDIA GPU (compile and report need none):
+//   compile CACHE [NAME]          every candidate of every problem, into a folder of compiled kernels
+//   run CACHE FOLDER [SECONDS NAME]  probes, then checks and times; FOLDER/probe.json, FOLDER/cuda.json
+//   report FILE.md PART.json ..   docs/results/tune-h200.md; cuda_peers.py gives one part more
+// The same launch mode everywhere: a graph of launches, each after the end of the one before it. Warm: on the same memory
+// again and again. Cold: on copies in turn that are together larger than twice the second level.
+#include <cstdio>
+#include <fstream>
+
+#include "cuda.hpp"
+#include "tang/text/schedule.hpp"
+
+namespace bench {
+
+namespace {
+struct Plan { // of one problem: what may run, and what it counts
+  std::vector<schedule::Schedule> all;
+  std::vector<std::vector<tune::Work>> works; // of each schedule, of each step
+  std::vector<std::string> shown;
+  std::vector<double> estimated;
+  std::vector<double> read; // of each step
+};
+
+run::Options options(const CudaProblem& p) { return p.matrix ? run::hopper_options() : run::cuda_options(); }
+
+tune::Machine nominal() { // counts need a machine's sizes, not its speeds
+  tune::Machine m;
+  m.workers = 132, m.lanes = 32;
+  m.fma = m.exp = m.write = m.matrix = {1e12, 1e12};
+  m.begin = m.launch = 1e-6;
+  m.levels = {{"L1", 132 << 18, {1e12, 1e12}}, {"L2", 60 << 20, {1e12, 1e12}}, {"memory", 0, {1e12, 1e12}}};
+  return m;
+}
+
+Plan plan_of(const CudaProblem& p) {
+  const run::Options o = options(p);
+  const run::Derivation d = run::derive(p.graph, o);
+  const tune::Machine m = nominal();
+  Plan out;
+  std::vector<std::vector<tune::Candidate>> steps;
+  size_t main = 0;
+  std::string key;
+  for (size_t s = 0; s < d.plan.steps.size(); ++s) {
+    const double read = tune::read_bytes(d.plan, d.plan.steps[s], p.keys);
+    out.read.push_back(read);
+    std::vector<const kernel::Kernel*> kernels;
+    for (auto& l : d.kernels.kernels)
+      if (size_t(l.step) == s) kernels.push_back(&l.kernel);
+    tune::Candidate c;
+    c.work = tune::work_of(kernels, m, read);
+    steps.push_back({c});
+    if (c.work.contracted >= steps[main][0].work.contracted) main = s;
+  }
+  const tune::Space space = p.most > 1 ? tune::space_of(d, o, main, m) : tune::Space{};
+  const size_t stride = std::max<size_t>(1, space.candidates.size() / p.most);
+  for (size_t k = 0; k < std::max<size_t>(1, space.candidates.size()) && out.all.size() < p.most; k += stride) {
+    schedule::Schedule s = o.schedule;
+    std::vector<tune::Work> works;
+    for (auto& x : steps) works.push_back(x[0].work);
+    if (!space.candidates.empty()) {
+      s.groups[space.key] = space.candidates[k].fields;
+      works[main] = space.candidates[k].work, works[main].read = out.read[main];
+    }
+    out.all.push_back(s), out.works.push_back(works);
+    out.shown.push_back(space.candidates.empty() ? d.kernels.kernels.back().schedule : space.candidates[k].shown);
+    out.estimated.push_back(space.candidates.empty() ? 0 : space.candidates[k].estimated);
+  }
+  return out;
+}
+
+ordered_json as_json(const tune::Work& w) {
+  return {{"launches", w.launches}, {"workgroups", w.workgroups}, {"contracted", w.contracted}, {"padded", w.padded},
+          {"plain", w.plain}, {"special", w.special}, {"moved", w.moved}, {"near", w.near}, {"far", w.far},
+          {"loads", w.loads}, {"blocks", w.blocks}, {"gathered", w.gathered}, {"scattered", w.scattered},
+          {"matrix", w.matrix}, {"read", w.read}};
+}
+
+std::vector<CudaProblem> problems() {
+  std::vector<CudaProblem> all = class_problems();
+  for (auto& more : {cuda_race_problems(), cuda_sound_problems()}) all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
+run::Options as_written() {
+  run::Options o = run::cuda_options();
+  o.optimize = false, o.schedule = schedule::as_written();
+  return o;
+}
+
+std::string text_of(const CudaProblem& p, const schedule::Schedule& s) {
+  run::Options o = options(p);
+  o.schedule = s;
+  return run::cuda_source(run::derive(p.graph, o), o.target);
+}
+
+int compile(const std::string& cache, const std::string& only) {
+  device::CudaCompilerOptions how;
+  how.cache = cache;
+  const auto compiler = device::CudaCompiler::open(how);
+  compiler->compile(tune::cuda_probes(), "sm_90a");
+  for (auto& p : problems()) {
+    if ((p.group + " " + p.name).find(only) == std::string::npos) continue;
+    const Plan plan = plan_of(p);
+    const double from = device::Cpu::seconds();
+    try {
+      compiler->compile(run::cuda_source(run::derive(p.graph, as_written())), "sm_90a");
+      for (auto& s : plan.all) compiler->compile(text_of(p, s), "sm_90a");
+    } catch (const Error& e) { std::printf("FAILED %s\n", e.what()); }
+    std::printf("%-8s %-40s %3zu candidates %6.1f s  %zu steps, %.2f MB read: %s\n", p.group.c_str(), p.name.c_str(),
+                plan.all.size(), device::Cpu::seconds() - from, plan.read.size(), plan.read.back() * 1e-6, plan.shown[0].c_str());
+    if (p.matrix)
+      for (auto& l : run::derive(p.graph, options(p)).kernels.kernels)
+        if (!l.refused.empty()) std::printf("         plain: %s\n", l.refused.c_str());
+    std::fflush(stdout);
+  }
+  return 0;
+}
+
+class Runner {
+public:
+  Runner(const std::string& cache, std::string folder, double seconds, std::string only)
+      : folder_(std::move(folder)), only_(std::move(only)), end_(device::Cpu::seconds() + seconds), gpu_(device::Cuda::open()) {
+    device::CudaCompilerOptions how;
+    how.cache = cache;
+    compiler_ = device::CudaCompiler::open(how);
+  }
+
+  int run() {
+    const tune::Machine m = tune::probe(gpu_, *compiler_);
+    std::ofstream(folder_ + "/probe.json") << tune::as_json(m) << "\n";
+    std::printf("%s\n", tune::as_json(m).c_str());
+    doc_ = {{"schema", "tang.tune-cuda/1"}, {"device", m.device}, {"driver", m.driver}, {"date", m.date}};
+    doc_["rows"] = ordered_json::array();
+    for (auto& p : problems()) {
+      if (device::Cpu::seconds() > end_) break;
+      if ((p.group + " " + p.name).find(only_) == std::string::npos) continue;
+      try {
+        problem(p);
+      } catch (const Error& e) {
+        std::printf("FAILED %s: %s\n", p.name.c_str(), e.what());
+        if (auto* x = dynamic_cast<const device::CudaError*>(&e); x && x->kind() == device::CudaError::lost) break;
+      }
+      std::fflush(stdout);
+    }
+    std::ofstream(folder_ + "/cuda.json") << doc_.dump(1) << "\n";
+    return 0;
+  }
+
+private:
+  std::unique_ptr<run::CudaProgram> program(const CudaProblem& p, const run::Options& o) {
+    return std::make_unique<run::CudaProgram>(p.graph, *compiler_, gpu_, o);
+  }
+
+  // What the graph as written gives, in f32, by plain kernels.
+  tune::Reference reference(const CudaProblem& p, const eval::Inputs& in) {
+    auto x = program(p, as_written());
+    verify::feed(*x, p.graph, in);
+    x->run();
+    tune::Reference r;
+    for (auto& out : p.graph.outputs) r.outputs[out.name] = verify::read(*x, out.port, x->format(out.name), p.graph);
+    r.from = "the graph as written, in f32";
+    return r;
+  }
+
+  tune::Sample timed(const std::function<void(int)>& launch, int runs, int replays) {
+    const auto g = gpu_->capture([&] {
+      for (int r = 0; r < runs; ++r) launch(r);
+    });
+    std::vector<double> all;
+    for (int k = -2; k < replays; ++k) {
+      void* from = gpu_->mark();
+      g->run();
+      const double t = gpu_->seconds(from, gpu_->mark()) / runs;
+      if (k >= 0) all.push_back(t);
+    }
+    return tune::sample_of(all);
+  }
+
+  void row(const CudaProblem& p, const Plan& plan, size_t k, const char* mode, const tune::Sample& t, double error) {
+    ordered_json works = ordered_json::array();
+    for (auto& w : plan.works[k]) works.push_back(as_json(w));
+    doc_["rows"].push_back({{"group", p.group}, {"problem", p.name}, {"candidate", k}, {"schedule", plan.shown[k]},
+                            {"mode", mode}, {"median", t.median}, {"low", t.low}, {"high", t.high}, {"best", t.best},
+                            {"runs", t.runs}, {"error", error}, {"estimated", plan.estimated[k]}, {"works", works}});
+  }
+
+  // Copies of a checked program with memories of their own.
+  void cold(const CudaProblem& p, const Plan& plan, size_t k, run::CudaProgram& first, double error) {
+    double bytes = 0;
+    for (double r : plan.read) bytes += r;
+    const int copies = int(std::clamp(150e6 / bytes, 2.0, 300.0));
+    run::Options o = options(p);
+    o.schedule = plan.all[k];
+    std::vector<std::unique_ptr<run::CudaProgram>> all;
+    for (int c = 1; c < copies; ++c) {
+      all.push_back(program(p, o));
+      for (auto& n : p.graph.nodes)
+        if (n.input()) {
+          const auto from = first.memory(n.name), to = all.back()->memory(n.name);
+          first.device().copy({to, 0, to->size()}, {from, 0, from->size()});
+        }
+      all.back()->run();
+    }
+    const auto t = timed([&](int r) { r ? all[size_t(r) - 1]->run() : first.run(); }, copies, 15);
+    row(p, plan, k, "cold", t, error);
+    std::printf("  cold %8.2f us, %d copies", t.median * 1e6, copies);
+  }
+
+  void problem(const CudaProblem& p) {
+    const Plan plan = plan_of(p);
+    const eval::Inputs in = inputs_of(p.graph);
+    const tune::Reference want = reference(p, in);
+    for (size_t k = 0; k < plan.all.size(); ++k) {
+      run::Options o = options(p);
+      o.schedule = plan.all[k], o.guards = true;
+      auto x = program(p, o);
+      const auto [error, why] = tune::checked(*x, p.graph, in, want, p.budget);
+      if (!why.empty()) {
+        std::printf("WRONG %s, %s: %s\n", p.name.c_str(), plan.shown[k].c_str(), why.c_str());
+        continue;
+      }
+      const int runs = p.group == "race" ? 10 : 20;
+      const auto t = timed([&](int) { x->run(); }, runs, p.group == "race" ? 21 : 15);
+      row(p, plan, k, "warm", t, error);
+      if (k == 0 || p.group == "race")
+        std::printf("%-40s %8.2f us  error %.1e", p.name.c_str(), t.median * 1e6, error);
+      if (p.group != "race" && k == 0) cold(p, plan, k, *x, error);
+      if (k == 0 || p.group == "race") std::printf("  %s\n", plan.shown[k].c_str());
+    }
+  }
+
+  std::string folder_, only_;
+  double end_;
+  std::shared_ptr<device::Cuda> gpu_;
+  std::shared_ptr<device::CudaCompiler> compiler_;
+  ordered_json doc_;
+};
+} // namespace
+} // namespace bench
+
+int main(int argc, char** argv) {
+  const std::string verb = argc > 2 ? argv[1] : "";
+  try {
+    if (verb == "compile") return bench::compile(argv[2], argc > 3 ? argv[3] : "");
+    if (verb == "run" && argc > 3) return bench::Runner(argv[2], argv[3], argc > 4 ? std::stod(argv[4]) : 100, argc > 5 ? argv[5] : "").run();
+    if (verb == "report") return bench::cuda_report(argv[2], {argv + 3, argv + argc});
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "%s\n", e.what());
+    return 1;
+  }
+  return std::fprintf(stderr, "usage: bench_tune_cuda compile CACHE | run CACHE FOLDER | report FILE.md PART.json ..\n"), 2;
+}
