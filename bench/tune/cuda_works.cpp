@@ -8,7 +8,7 @@ namespace bench {
 
 namespace {
 constexpr ir::Format bf16 = ir::Format::bf16;
-constexpr int64_t hidden = 2048, heads = 4096, kv = 512, experts = 128, inner = 768, picked = 8, words = 16384;
+constexpr int64_t hidden = 2048, heads = 4096, kv = 512, experts = 128, routed_to = 32, inner = 768, picked = 8, words = 16384;
 
 // x [t, k] by w [n, k], then what `after` makes of a sum.
 using After = std::function<Scalar(ir::Builder&, const Scalar& sum, const Axis& i, const Axis& j)>;
@@ -34,7 +34,7 @@ ir::Graph gated(int64_t t) { // silu(x g^T) (x u^T)
 
 ir::Graph routed(int64_t t) { // each token's picked experts, looked up
   ir::Builder b;
-  Tensor h = b.input("h", {t, picked, inner}, bf16), w = b.input("w", {experts, hidden, inner}, bf16),
+  Tensor h = b.input("h", {t, picked, inner}, bf16), w = b.input("w", {routed_to, hidden, inner}, bf16),
          e = b.input("e", {t, picked}, ir::Format::i32);
   auto [i, s, j, l] = axes<"i s j l">();
   b.output(map({i, s, j}, sum(l, h(i, s, l) * w(e(i, s), j, l))), "y", bf16);

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "bench.hpp"
+#include "figures.hpp"
 
 namespace bench {
 
@@ -43,12 +44,6 @@ const Candidate& pick_of_eight(const Group& g, const std::vector<double>& w) {
   order.push_back(&g.all[0]);
   return **std::min_element(order.begin(), order.end(), [](auto* a, auto* b) { return a->median < b->median; });
 }
-struct Mean {  // geometric, of 1 + regret
-  double logs = 0, worst = 0;
-  int n = 0;
-  void add(double r) { logs += std::log1p(r), worst = std::max(worst, r), ++n; }
-  double value() const { return n ? std::expm1(logs / n) : 0; }
-};
 // Least squares of relative errors under weights >= 0, coordinate by coordinate. Launches stay as they were probed: they go
 // with further kernels, and the race cannot tell the two apart.
 std::vector<double> fit(const std::vector<Group>& groups, const Group* left_out) {
@@ -71,16 +66,6 @@ std::vector<double> fit(const std::vector<Group>& groups, const Group* left_out)
       x[i] = std::max(0.0, x[i] + r / a[i * n + i]);
     }
   return x;
-}
-std::string percent(double r) {
-  char s[32];
-  std::snprintf(s, sizeof s, "%.1f%%", 100 * r);
-  return s;
-}
-std::string number(const char* f, double v) {
-  char s[64];
-  std::snprintf(s, sizeof s, f, v);
-  return s;
 }
 }  // namespace
 
@@ -109,7 +94,7 @@ int report(const std::string& prefix, const std::vector<std::string>& parts) {
         tune::Work w;
         const auto& j = c["work"];
         w.launches = j["launches"], w.workgroups = j["workgroups"], w.contracted = j["contracted"], w.padded = j["padded"], w.plain = j["plain"], w.special = j["special"];
-        w.moved = j["moved"], w.near = j["near"], w.far = j["far"], w.loads = j["loads"], w.blocks = j["blocks"], w.read = j["read"];
+        w.moved = j["moved"], w.near = j["near"], w.far = j["far"], w.loads = j["loads"], w.blocks = j["blocks"], w.read = j["read"], w.gathered = j.value("gathered", 0.0), w.scattered = j.value("scattered", 0.0);
         Candidate x{c["median"], c["low"], c["high"], c["best"], tune::estimate(w, m).seconds, tune::floor(w, m).seconds, {}};
         for (auto& t : tune::unweighted(w, m)) x.terms.push_back(t.seconds);
         ++pairs;

@@ -269,9 +269,12 @@ struct TensorChooser {
       (is_row(int(a)) ? m : batch) *= group.extent[a];
     }
     const double narrower = double(expr::row(base.format).bits) / 16; // a box is 128 bytes of terms
+    // Sums of one block, each with a ring and results of its own: together they have what one would.
+    int sums = 0;
+    for (auto& form : forms.members) sums += int(form.contractions.size());
     // Loops around one read the rows' operand at overlapping places.
     const double memory =
-        double(batch) * double(m * k + around * k * n + m * n) * 2 * narrower / (t.memory_rate * from_near);
+        double(batch) * double(m * k + around * sums * k * n + m * n) * 2 * narrower / (t.memory_rate * from_near);
     std::vector<Candidate> order;
     for (Shape s : {Shape{2, 256, 64, 4, 1.0}, Shape{2, 192, 64, 4, 0.97}, Shape{2, 128, 64, 6, 0.93},
                     Shape{2, 64, 128, 4, 0.9}, Shape{1, 256, 64, 4, 0.96}, Shape{1, 128, 128, 4, 0.9},
@@ -280,9 +283,11 @@ struct TensorChooser {
       s.loop = int64_t(double(s.loop) / narrower);
       if (s.loop >= 2 * k && double(s.loop) > 64 / narrower)
         s.loop /= 2, s.stages *= 2; // no slots of nothing
+      if (s.columns * sums > 256) continue;
+      s.stages = std::max(2, s.stages / sums);
       const int64_t rows = team_rows * s.math, steps = around * ((k + s.loop - 1) / s.loop);
       const double depth = double(s.loop);
-      for (int64_t split = 1; split <= 16 && split * 2 <= std::max<int64_t>(2, steps); ++split) {
+      for (int64_t split = 1; split <= (sums > 1 ? 1 : 16) && split * 2 <= std::max<int64_t>(2, steps); ++split) {
         const int64_t part = (steps + split - 1) / split;
         if ((steps + part - 1) / part != split || (split > 1 && !base.outer.empty())) continue;
         const int64_t work = batch * row_blocks(rows) * blocks(columns, s.columns) * split;
@@ -290,8 +295,8 @@ struct TensorChooser {
         const double idle = double(t.workers) / double(std::min<int64_t>(work, t.workers));
         const double computes = std::min(one_computes, all_compute * idle) * t.matrix_rate / narrower;
         const double reads = std::min(one_reads, all_read * idle) * t.near_rate;
-        const double arithmetic = 2 * double(rows * s.columns) * depth / (computes * s.reached);
-        const double bytes = 2 * narrower * double(std::min(rows, m) + std::min(s.columns, n)) * depth *
+        const double arithmetic = sums * 2 * double(rows * s.columns) * depth / (computes * s.reached);
+        const double bytes = sums * 2 * narrower * double(std::min(rows, m) + std::min(s.columns, n)) * depth *
                              (k * expr::row(base.format).bits / 8 % 128 ? crooked : 1) / reads;
         const double step = std::max({arithmetic, bytes, step_seconds * depth * narrower / 128});
         // A part is stored by each team; of a tile's parts one block reads all, a team its rows alone.
@@ -307,7 +312,7 @@ struct TensorChooser {
     for (auto& c : order) {
       Roles r;
       r.math = c.s.math;
-      r.stages = {c.s.stages};
+      r.stages.assign(size_t(sums), c.s.stages);
       r.order = WorkOrder::grouped;
       r.split = c.split;
       if (r.math == 1) r.producer_registers = 40, r.math_registers = 232;

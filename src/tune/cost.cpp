@@ -49,15 +49,20 @@ double matrix_bits(const kernel::Kernel& k) {
   return bits;
 }
 
-// The extent of an axis of a statement, numbered as `Use` numbers them.
-int64_t extent_of(const kernel::Stmt& s, int axis) {
+// Neighbours that a statement reads of a memory by one index: the extent of the axis that moves its innermost
+// coordinate by one.
+int64_t neighbours(const kernel::Stmt& s, const kernel::Ref& r, const kernel::Memory& from) {
   std::vector<kernel::TileAxis> all;
   auto add = [&](const std::vector<kernel::TileAxis>& axes) { all.insert(all.end(), axes.begin(), axes.end()); };
   std::visit(Match{[&](const Contract& c) { add(c.m), add(c.n), add(c.k); },
                    [&](const kernel::Apply& a) { add(a.axes); },
                    [&](const kernel::Fold& f) { add(f.kept), add(f.folded); }, [](const auto&) {}},
              s.node);
-  return axis >= 0 && size_t(axis) < all.size() ? all[size_t(axis)].extent : 1;
+  for (size_t d = 0; d < r.index.size(); ++d)
+    for (auto& a : all)
+      if (from.strides[d] == 1 && r.index[d].refs.empty() && kernel::coefficient(r.index[d].affine, a.var) == 1)
+        return a.extent;
+  return 1;
 }
 
 // Reads by index: whole lines come, however few of their bytes are wanted.
@@ -68,7 +73,7 @@ void gathers(const kernel::Kernel& k, const kernel::Traffic& t, const Machine& m
     const bool by_index = std::any_of(u.ref->index.begin(), u.ref->index.end(), [](auto& c) { return !c.refs.empty(); });
     const kernel::Memory& from = k.memories[size_t(u.ref->memory)];
     if (u.writes || !by_index || from.home != kernel::Home::global) continue;
-    const double run = double(extent_of(*u.statement, u.axis)) * double(expr::row(from.format).bits) / 8;
+    const double run = double(neighbours(*u.statement, *u.ref, from)) * double(expr::row(from.format).bits) / 8;
     auto [it, first] = wanted.emplace(u.ref->memory, run);
     if (!first) it->second = std::min(it->second, run);
   }
@@ -116,10 +121,11 @@ Work work_of(const std::vector<const kernel::Kernel*>& kernels, const Machine& m
     const int64_t groups = kernel::workgroups(*k);
     if (!groups) continue;
     ++w.launches;
-    w.workgroups = groups;
+    w.workgroups = groups, w.planned = true;
     w.exact = w.exact && t.exact;
     w.contracted += double(t.contracted);
     if (const double bits = matrix_bits(*k); bits > 0) {
+      w.resident = true;
       w.matrix += double(t.contracted) * bits / 16;
       w.workgroups = std::min<int64_t>(groups, m.workers); // they stay, and take blocks of work
     }
@@ -194,25 +200,21 @@ Time floor(const Work& w, const Machine& m, bool cold) {
   largest("arithmetic", (w.contracted - w.matrix) / (m.fma.best * m.margin));
   if (m.matrix.best > 0) largest("matrix instructions", w.matrix / (m.matrix.best * m.margin));
   double held = 0;
-  const Level* first = nullptr; // the nearest that a kernel's first load may find its bytes in
   for (auto& l : m.levels) {
     largest("reads from " + l.name, std::max(0.0, w.read - held) / (l.read.best * m.margin));
-    if (cold || !l.kept) continue;
-    held += double(l.bytes);
-    if (!first) first = &l;
+    if (!cold && l.kept) held += double(l.bytes);
   }
   const double busy = double(std::min<int64_t>(w.workgroups, m.workers));
   if (m.ingress > 0 && busy > 0) largest("reads of the busy workers", w.read / (busy * m.ingress * m.margin));
-  if (m.begin > 0) {
+  if (m.one.empty > 0) {
     largest("workgroups", double(w.workgroups) * m.workgroup / m.margin);
-    const double n = double(w.launches), begin = n * m.begin / m.margin;
-    // The first kernel's bytes come from memory where all else was touched; a later one may find what the one
-    // before it left.
-    const double near = first ? first->latency : m.levels.back().latency;
-    const double loads = w.read > 0 ? (cold ? m.levels.back().latency : near) + (n - 1) * near : 0;
-    t.terms.push_back({"launches", begin});
-    t.terms.push_back({"first loads", loads / m.margin});
-    t.seconds += begin + loads / m.margin;
+    // Every kernel is launched, loads something and stores what it made of it. The first one's bytes come from memory
+    // where all else was touched; a later one may find what the one before it left.
+    const bool all = w.planned && w.workgroups >= m.workers;
+    const Start& s = !all ? m.one : w.resident ? m.full : m.every;
+    const double first = w.read <= 0 ? s.empty : cold ? s.cold : s.near;
+    const double starts = (first + double(w.launches - 1) * s.near) / m.margin;
+    if (w.launches) t.terms.push_back({"launches and first loads", starts}), t.seconds += starts;
   }
   return t;
 }
@@ -258,16 +260,15 @@ const std::vector<double>& weights() {
 }
 
 namespace {
-// On a GPU: launches and first loads, then whatever resource of all workers is busy longest, at typical rates. Workers
+// On a GPU: launches with their first loads, then whatever resource of all workers is busy longest, at typical rates. Workers
 // that the last wave leaves idle make arithmetic and near bytes wait. Nothing is fitted.
 Time estimate_on_gpu(const Work& w, const Machine& m) {
   const double waves = std::ceil(double(w.workgroups) / m.workers);
   const double idle = w.workgroups ? waves * m.workers / double(w.workgroups) : 1;
-  const double loads = w.read > 0 ? m.levels.back().latency + double(w.launches - 1) * m.levels[1].latency : 0;
+  const Start& s = w.resident ? m.full : m.every;
   const Level& middle = m.levels[1];
   Time t;
-  t.terms = {{"launches", double(w.launches) * m.launch},
-             {"first loads", loads},
+  t.terms = {{"launches and first loads", double(w.launches) * (w.read > 0 ? s.near : s.empty)},
              {"workgroups", double(w.workgroups) * m.workgroup},
              {"reads from memory", (w.read + w.scattered) / m.levels.back().read.typical}};
   std::vector<Term> busy = {{"second level", idle * (w.near + w.gathered) / middle.read.typical},
@@ -284,7 +285,7 @@ Time estimate_on_gpu(const Work& w, const Machine& m) {
 } // namespace
 
 Time estimate(const Work& w, const Machine& m) {
-  if (m.begin > 0) return estimate_on_gpu(w, m);
+  if (m.one.empty > 0) return estimate_on_gpu(w, m);
   Time t;
   t.terms = unweighted(w, m);
   for (size_t k = 0; k < t.terms.size(); ++k) t.seconds += t.terms[k].seconds *= weights()[k];

@@ -24,6 +24,8 @@ struct Work {
   double scattered = 0; // .. and of larger ones
   double matrix = 0; // of `contracted`, by matrix instructions; one of 32-bit operands counts twice
   double read = 0;   // distinct bytes of stored operands: at least so many are read
+  bool planned = false;  // `workgroups` is how many there are, not how many there may be
+  bool resident = false; // workgroups stay, one a worker, and take nearly all of its shared memory
   bool exact = true;
 };
 

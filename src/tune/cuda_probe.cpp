@@ -20,6 +20,9 @@ KERNEL probe_early(int* out) {
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
   asm volatile("griddepcontrol.wait;" ::: "memory");
 }
+KERNEL probe_touch(const char* p, int* out) {
+  out[threadIdx.x & 15] = __ldcg((const int*)(p + blockIdx.x * 2048L) + (threadIdx.x & 31)) ^ 1;
+}
 KERNEL probe_fill(uint4* out, long n) {
   for (long i = blockIdx.x * (long)blockDim.x + threadIdx.x; i < n; i += gridDim.x * (long)blockDim.x) {
     unsigned x = (unsigned)i * 2654435761u;
@@ -227,7 +230,7 @@ private:
     start("probe_ring", 64, 256, 0, {region_->address(), uint64_t(nodes)});
     double least = 1;
     for (int k = 0; k < 4; ++k) {
-      if (cold) start("probe_fill", 8 * gpu_->processors(), 512, 0, {region_->address() + (size_t(1) << 30), (bytes - (size_t(1) << 30)) / word});
+      if (cold) flush();
       void* from = gpu_->mark();
       start("probe_chase", 1, 1, 0, {region_->address(), uint64_t(k * 7919 % nodes), steps, out_->address()});
       least = std::min(least, gpu_->seconds(from, gpu_->mark()) / double(steps));
@@ -269,21 +272,60 @@ private:
     std::sort(m.in_flight.begin(), m.in_flight.end(), [](auto& a, auto& b) { return a.bytes < b.bytes; });
   }
 
-  // Seconds of each of a chain of launches, in one graph.
-  double chain(const char* name, int64_t blocks, int lanes, bool early, int count = 100) {
+  // Least seconds of each of a chain of launches, in one graph. `touch`: a line apart for every workgroup and launch;
+  // cold: with everything else touched before.
+  struct Chain {
+    const char* name;
+    int64_t blocks;
+    int lanes;
+    int64_t shared = 0;
+    bool early = false, touch = false, cold = false;
+    int count = 100;
+  };
+
+  double chain(const Chain& c) {
+    const uint64_t apart = uint64_t(c.blocks) * 2048;
     const auto g = gpu_->capture([&] {
-      for (int k = 0; k < count; ++k) start(name, blocks, lanes, 0, {out_->address()}, early && k);
+      for (int k = 0; k < c.count; ++k)
+        start(c.name, c.blocks, c.lanes, c.shared,
+              c.touch ? std::vector<uint64_t>{region_->address() + uint64_t(k) * apart, out_->address()}
+                      : std::vector<uint64_t>{out_->address()},
+              c.early && k);
     });
-    return times(15, [&] { g->run(); }).front() / count;
+    double least = 1;
+    for (int k = 0; k < (c.cold ? 5 : 15); ++k) {
+      if (c.cold) flush();
+      void* from = gpu_->mark();
+      g->run();
+      const double t = gpu_->seconds(from, gpu_->mark()) / c.count;
+      if (k) least = std::min(least, t);
+    }
+    return least;
+  }
+
+  // Everything but the first GiB of the region goes through the second level.
+  void flush() {
+    const size_t kept = size_t(1) << 30;
+    start("probe_fill", 8 * gpu_->processors(), 512, 0, {region_->address() + kept, (bytes - kept) / word});
+  }
+
+  Start start_of(int64_t blocks, int lanes, int64_t shared) {
+    return {chain({"probe_empty", blocks, lanes, shared}), chain({"probe_touch", blocks, lanes, shared, false, true}),
+            chain({"probe_touch", blocks, lanes, shared, false, true, true})};
   }
 
   void launches(Machine& m) {
     const int64_t sms = gpu_->processors();
-    m.begin = m.call = chain("probe_empty", 1, 32, false);
-    m.launch = chain("probe_empty", sms, 256, false);
-    m.begin_early = chain("probe_early", 1, 32, true);
-    const double many = chain("probe_empty", 4096 * sms, 128, false, 4), few = chain("probe_empty", 64 * sms, 128, false, 4);
-    m.workgroup = std::max(0.0, (many - few) / (4032.0 * double(sms)));
+    m.one = start_of(1, 32, 0);
+    m.every = start_of(sms, 64, 0);
+    m.full = start_of(sms, 384, 200 << 10);
+    m.call = m.one.empty, m.launch = chain({"probe_empty", sms, 256});
+    m.begin_early = chain({"probe_early", 1, 32, 0, true});
+    Chain many{"probe_empty", 4096 * sms, 128};
+    many.count = 4;
+    Chain few = many;
+    few.blocks = 64 * sms;
+    m.workgroup = std::max(0.0, (chain(many) - chain(few)) / (4032.0 * double(sms)));
   }
 
   std::shared_ptr<device::Cuda> gpu_;

@@ -10,6 +10,8 @@ using nlohmann::ordered_json;
 
 namespace {
 ordered_json as_json(const Rate& r) { return {{"best", r.best}, {"typical", r.typical}}; }
+
+ordered_json as_json(const Start& s) { return {{"empty_s", s.empty}, {"near_s", s.near}, {"cold_s", s.cold}}; }
 } // namespace
 
 std::string as_json(const Machine& m) {
@@ -35,7 +37,9 @@ std::string as_json(const Machine& m) {
                              {"latency_s", l.latency}});
   if (m.matrix.best > 0) {
     doc["matrix_flop_s"] = as_json(m.matrix);
-    doc["begin_s"] = m.begin, doc["begin_early_s"] = m.begin_early, doc["ingress_bytes_s"] = m.ingress;
+    doc["one_workgroup"] = as_json(m.one), doc["one_a_worker"] = as_json(m.every);
+    doc["all_shared_memory"] = as_json(m.full);
+    doc["begin_early_s"] = m.begin_early, doc["ingress_bytes_s"] = m.ingress;
     doc["in_flight"] = ordered_json::array();
     for (auto& f : m.in_flight) doc["in_flight"].push_back({{"bytes", f.bytes}, {"read_bytes_s", f.rate}});
   }
@@ -76,7 +80,9 @@ Result<Machine> machine_of(const std::string& json) {
           {l.at("name"), l.at("bytes"), rate(l.at("read_bytes_s")), l.value("kept", true), l.value("latency_s", 0.0)});
     if (doc.contains("matrix_flop_s")) {
       m.matrix = rate(doc["matrix_flop_s"]);
-      m.begin = doc.at("begin_s"), m.begin_early = doc.at("begin_early_s");
+      auto start = [](const ordered_json& j) { return Start{j.at("empty_s"), j.at("near_s"), j.at("cold_s")}; };
+      m.one = start(doc.at("one_workgroup")), m.every = start(doc.at("one_a_worker"));
+      m.full = start(doc.at("all_shared_memory")), m.begin_early = doc.at("begin_early_s");
       m.ingress = doc.at("ingress_bytes_s");
       for (auto& f : doc.at("in_flight")) m.in_flight.push_back({f.at("bytes"), f.at("read_bytes_s")});
     }

@@ -33,6 +33,12 @@ struct InFlight {
   double rate = 0;   // bytes/s of all workers
 };
 
+// Seconds of one launch in a chain of launches that each wait for the one before, the least seen: of kernels that do
+// nothing; whose lanes load a word that the second level holds and store what they make of it; that memory holds.
+struct Start {
+  double empty = 0, near = 0, cold = 0;
+};
+
 struct Machine {
   std::string device;   // model and features of the processor, as a digest; and how many workers
   std::string compiler; // that made the probes
@@ -48,11 +54,10 @@ struct Machine {
   double launch = 0;         // s of a launch of one workgroup a worker
   double workgroup = 0;      // s that one more workgroup costs
   std::vector<Level> levels; // nearest first, memory last
-  // Of a GPU; 0 elsewhere. Launches: of kernels that do nothing, each after the one before it, in one graph; the
-  // least seen.
+  // Of a GPU; 0 elsewhere.
   Rate matrix;               // flop/s of matrix instructions on 16-bit operands
-  double begin = 0;          // s of a launch that waits for the one before to end
-  double begin_early = 0;    // .. that may start before, and waits inside
+  Start one, every, full;    // of one workgroup; of one a worker; .. with nearly all of its shared memory
+  double begin_early = 0;    // s of an empty launch that may start before the one before it ends, and waits inside
   double ingress = 0;        // bytes/s that one worker alone reads from the second level
   std::vector<InFlight> in_flight;
 };

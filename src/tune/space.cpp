@@ -155,9 +155,11 @@ struct Maker {
       std::vector<const kernel::Kernel*> all;
       std::string text;
       for (auto& l : made.before) {
-        auto k = kernel::try_legalize(l.kernel, o.target);
-        if (!k) return Refusal{k.why()};
-        l.kernel = std::move(*k);
+        if (!l.roles) { // a kernel in tensor form is as it shall be
+          auto k = kernel::try_legalize(l.kernel, o.target);
+          if (!k) return Refusal{k.why()};
+          l.kernel = std::move(*k);
+        }
         text += kernel::print(l.kernel);
         if (l.roles) text += l.schedule;
         all.push_back(&l.kernel);

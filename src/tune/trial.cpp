@@ -39,6 +39,28 @@ double oracle_terms(const ir::Graph& g) {
   return sum;
 }
 
+namespace {
+std::vector<uint8_t> held(run::Program& p, const std::string& name) {
+  std::vector<uint8_t> bytes(size_t(p.elements(name) * run::bytes_of(p.format(name))));
+  p.read(name, bytes.data());
+  return bytes;
+}
+} // namespace
+
+std::map<std::string, eval::Array> results(run::Program& p, const ir::Graph& written) {
+  std::map<std::string, eval::Array> all;
+  for (auto& out : written.outputs) {
+    eval::Array a(eval::bound(written.shape(out.port)), written.type(out.port));
+    const auto from = held(p, out.name);
+    if (a.type == expr::Type::real)
+      a.r = run::read_reals(from.data(), p.format(out.name), a.size());
+    else
+      a.i = run::read_integers(from.data(), p.format(out.name), a.size());
+    all[out.name] = std::move(a);
+  }
+  return all;
+}
+
 Reference reference_of(const ir::Graph& written, const eval::Inputs& inputs, const run::Options& o,
                        const std::shared_ptr<device::Compiler>& compiler) {
   Reference r;
@@ -55,15 +77,7 @@ Reference reference_of(const ir::Graph& written, const eval::Inputs& inputs, con
   run::Program p(written, compiler, std::make_shared<Cpu>(o.target.workers), plain);
   verify::feed(p, written, inputs);
   p.run();
-  for (auto& out : written.outputs) {
-    eval::Array a(eval::bound(written.shape(out.port)), written.type(out.port));
-    const void* from = p.memory(out.name)->data();
-    if (a.type == expr::Type::real)
-      a.r = run::read_reals(from, p.format(out.name), a.size());
-    else
-      a.i = run::read_integers(from, p.format(out.name), a.size());
-    r.outputs[out.name] = std::move(a);
-  }
+  r.outputs = results(p, written);
   r.from = "the graph as written, in f32";
   return r;
 }
@@ -82,7 +96,7 @@ std::pair<double, std::string> checked(run::Program& p, const ir::Graph& written
   std::string why;
   for (auto& o : written.outputs) {
     const eval::Array& want = r.outputs.at(o.name);
-    const verify::Check c = verify::compared(p.memory(o.name)->data(), p.format(o.name), want, budget);
+    const verify::Check c = verify::compared(held(p, o.name).data(), p.format(o.name), want, budget);
     worst = std::max(worst, c.error);
     if (!c.ok)
       why = "output '" + o.name + "' is off by " + std::to_string(c.error) + " of its largest value, " +

@@ -50,6 +50,9 @@ struct Bench {
   std::function<void(size_t k)> in_child = {}; // before a candidate's first run, in the child (tests)
 };
 
+// What the outputs of a program that ran hold, by name.
+std::map<std::string, eval::Array> results(run::Program& p, const ir::Graph& written);
+
 // Bounds the oracle's work: beyond it the reference is the program as written, one kernel a node.
 inline constexpr double most_oracle_terms = 4e8;
 double oracle_terms(const ir::Graph& g);

@@ -270,6 +270,20 @@ TEST(tensor, rows_of_a_batch_share_a_block) {
   EXPECT_GT(r.program.maps[0].box[0], 1);
 }
 
+// Two sums of one block and what is made of both: each has a ring and fragments of its own.
+TEST(tensor, several_sums_of_a_block) {
+  for (auto [m, n, k] : {std::array<int64_t, 3>{8, 64, 256}, {136, 200, 88}}) {
+    ir::Builder b;
+    ir::Tensor x = b.input("x", {m, k}, bf16), g = b.input("g", {n, k}, bf16), u = b.input("u", {n, k}, bf16);
+    auto [i, j, l] = ir::axes<"i j l">();
+    const ir::Scalar gate = ir::sum(l, x(i, l) * g(j, l)), up = ir::sum(l, x(i, l) * u(j, l));
+    b.output(ir::map({i, j}, gate / (1.0 + ir::exp(-gate)) * up), "out", bf16);
+    expect_tensor(b.graph(), "roles");
+    const Roles p = roles(b.graph());
+    EXPECT_EQ(trouble(p.program, p.before, p.want, 2), "");
+  }
+}
+
 TEST(tensor, online_softmax_in_blocks) {
   for (int mask : {0, 1, 2}) expect_tensor(flash(1, 200, 200, 32, mask));
   expect_tensor(flash(1, 136, 72, 16, 1)); // rows beyond the keys

@@ -56,6 +56,41 @@ TEST(tune_cost, probes_survive_their_json) {
   EXPECT_EQ(tune::as_json(*back), tune::as_json(m));
   for (const char* bad : {"", "{", "[]", "{\"schema\":\"tang.probe/1\"}", "{\"schema\":\"x\"}"}) EXPECT_FALSE(bool(tune::machine_of(bad))) << bad;
 }
+// A row of a table that is looked up costs whole lines: from the second level, or from memory where it is larger.
+TEST(tune_cost, reads_by_index_cost_their_lines) {
+  auto work = [](int64_t rows, int64_t width) {
+    ir::Builder b;
+    Tensor table = b.input("table", {rows, width}), at = b.input("at", {1000}, ir::Format::i32);
+    auto [i, j] = axes<"i j">();
+    b.output(map({i, j}, table(at(i), j) * 2.0), "y");
+    run::Options o;
+    o.target = target::c_target(16, 1);
+    return space(b.graph(), o, tests::made_up()).candidates.at(0).work;
+  };
+  EXPECT_EQ(work(1000, 1).gathered, 1000 * 64.0);
+  EXPECT_EQ(work(1000, 1).scattered, 0);
+  EXPECT_EQ(work(1 << 20, 1).scattered, 1000 * 64.0);
+  EXPECT_EQ(work(1000, 32).gathered, 1000 * 128.0);
+  EXPECT_EQ(work(1000, 24).gathered, 1000 * 128.0); // 96 bytes are two lines
+  auto seconds = [](const tune::Time& t) {
+    for (auto& x : t.terms)
+      if (x.name == "reads by index") return x.seconds;
+    return -1.0;
+  };
+  EXPECT_NEAR(seconds(tune::estimate(work(1000, 1), tests::made_up())), 64e3 / 50e9, 1e-12);
+  EXPECT_NEAR(seconds(tune::estimate(work(1 << 20, 1), tests::made_up())), 64e3 / 10e9, 1e-12);
+}
+// Of a table that is read by index only the rows that are known to differ are surely read.
+TEST(tune_cost, the_floor_counts_rows_that_are_known_to_differ) {
+  ir::Builder b;
+  Tensor table = b.input("table", {100, 32}), at = b.input("at", {50}, ir::Format::i32);
+  auto [i, j] = axes<"i j">();
+  b.output(map({i, j}, table(at(i), j) * 2.0), "y");
+  run::Options o;
+  const auto d = run::derive(b.graph(), o);
+  EXPECT_EQ(tune::read_bytes(d.plan, d.plan.steps[0]), 50 * 4.0 + 32 * 4.0);
+  EXPECT_EQ(tune::read_bytes(d.plan, d.plan.steps[0], {{"table", 20}}), 50 * 4.0 + 20 * 32 * 4.0);
+}
 TEST(tune_cost, probes_measure_this_machine) {
   auto compiler = tests::compiler_in("");
   device::Cpu cpu(1);
