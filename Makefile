@@ -42,7 +42,7 @@ bench: need-core need-peers
 # Every schedule of a few kernels timed, and the floor tested: docs/results/tune.md.
 bench-tune: need-core
 	@cmake -S . -B $(BUILD)-bench -G Ninja -DTANG_TESTS=OFF -DTANG_BENCH=ON -DTANG_UNITY=ON > /dev/null
-	@ninja -C $(BUILD)-bench -j $(JOBS) bench_tune
+	@ninja -C $(BUILD)-bench -j $(JOBS) bench_tune bench_tune_cuda
 	@sh tools/bench_tune.sh $(BUILD)-bench
 
 # The laws, and what this compiler prints: monoids, facts, fusion steps, max eliminations, certificates.

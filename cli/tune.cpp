@@ -243,8 +243,8 @@ int probe(const Common& c, const std::string& out, const std::string& target) {
     const auto store = open_store(h);
     text = tune::as_json(machine_of(h, store.get(), true)) + "\n";
   } else {
-    throw Error({}, "no probes for the target '" + text::shown(target) + "'", {{"there are probes for c and cuda", {}}},
-                "choose one of them");
+    throw Error({}, "no probes for the target '" + text::shown(target) + "'",
+                {{"there are probes for c and cuda", {}}}, "choose one of them");
   }
   if (out.empty())
     std::fputs(text.c_str(), stdout);

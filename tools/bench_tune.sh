@@ -21,3 +21,5 @@ for t in $threads; do
   parts="$parts $out/probe-$t.json"
 done
 "$build/bench_tune" report "$here/docs/results/tune" $parts
+# The page of an NVIDIA GPU, from what was measured there (bench/tune/cuda.cpp says how).
+"$build/bench_tune_cuda" report "$here/docs/results/tune-h200.md" "$here"/docs/results/tune-h200/*.json "$here/bench/tune/predictions-h200.json"

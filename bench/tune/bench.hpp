@@ -34,6 +34,8 @@ inline eval::Inputs inputs_of(const ir::Graph& g) { return verify::random_inputs
 size_t main_step(const run::Derivation& d, const Setup& s);
 ordered_json race(const Setup& s, const Problem& p);
 ordered_json sound(const Setup& s);
+ordered_json predict(const Setup& s);  // what changes of one term save
+ordered_json intervene(const Setup& s, const ordered_json& predicted);
 int report(const std::string& prefix, const std::vector<std::string>& parts);
 
 }  // namespace bench

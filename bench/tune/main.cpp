@@ -1,4 +1,5 @@
 // bench_tune race | sound [--threads N] [--cache FOLDER] [--only NAME] [--compile-only] [--seconds S] [--probe FILE] [--json FILE]
+// bench_tune predict ..  what changes of one term save, by the estimate; intervene --predicted FILE ..  what they do save
 // bench_tune report PREFIX PART.json ..
 #include <unistd.h>
 
@@ -10,7 +11,7 @@
 
 int main(int argc, char** argv) {
   std::vector<std::string> words;
-  std::string json, cache, probe;
+  std::string json, cache, probe, predicted;
   bench::Setup s;
   for (int i = 1; i < argc; ++i) {
     const std::string a = argv[i];
@@ -20,6 +21,7 @@ int main(int argc, char** argv) {
     else if (a == "--cache") cache = value();
     else if (a == "--only") s.only = value();
     else if (a == "--probe") probe = value();
+    else if (a == "--predicted") predicted = value();
     else if (a == "--seconds") s.seconds = std::stod(value());
     else if (a == "--compile-only") s.compile_only = true;
     else words.push_back(a);
@@ -47,6 +49,11 @@ int main(int argc, char** argv) {
     if (words[0] == "race")
       for (auto& p : bench::race_problems())
         if (p.name.find(s.only) != std::string::npos) doc.push_back(bench::race(s, p));
+    if (words[0] == "predict") doc = bench::predict(s);
+    if (words[0] == "intervene") {
+      std::ifstream in(predicted);
+      doc = bench::intervene(s, bench::ordered_json::parse(in));
+    }
     if (words[0] == "sound") doc.push_back(bench::sound(s));
     if (!json.empty()) std::ofstream(json) << doc.dump(1) << "\n";
   } catch (const tang::Error& e) {

@@ -67,6 +67,20 @@ std::vector<double> fit(const std::vector<Group>& groups, const Group* left_out)
     }
   return x;
 }
+// Predicted before the run (`bench_tune predict`), then timed: a term stays where both agree within 25%.
+std::string interventions(const ordered_json& doc) {
+  std::string md = "\n## Interventions\n\nSavings that the estimate predicted of changes to one term, written down before they were timed, " + doc["date"].get<std::string>() +
+                   ".\n\n| term | change | predicted us | saved us | of us | off by | |\n|---|---|---|---|---|---|---|\n";
+  int held = 0, all = 0;
+  for (auto& r : doc["interventions"]) {
+    const double wanted = r["saving_us"], got = r["saved_us"], miss = wanted / got - 1;
+    const bool good = std::fabs(miss) <= 0.25;
+    ++all, held += good;
+    md += "| " + r["term"].get<std::string>() + " | " + r["change"].get<std::string>() + " | " + number("%.2f", wanted) + " | " + number("%.2f", got) + " | " +
+          number("%.2f", r["measured_before_us"]) + " | " + percent(miss) + " | " + (good ? "holds" : "**missed**") + " |\n";
+  }
+  return md + "\n" + std::to_string(held) + " of " + std::to_string(all) + " within 25%.\n";
+}
 }  // namespace
 
 int report(const std::string& prefix, const std::vector<std::string>& parts) {
@@ -80,9 +94,13 @@ int report(const std::string& prefix, const std::vector<std::string>& parts) {
     else docs.push_back(ordered_json::parse(text.str()));
   }
   std::vector<Group> groups;
-  std::vector<ordered_json> soundness;
+  std::vector<ordered_json> soundness, changed;
   int64_t pairs = 0, below = 0;
-  for (auto& doc : docs)
+  for (auto& doc : docs) {
+    if (doc.contains("interventions")) {
+      changed.push_back(doc);
+      continue;
+    }
     for (auto& p : doc) {
       if (p.contains("pairs")) {
         soundness.push_back(p);
@@ -103,6 +121,7 @@ int report(const std::string& prefix, const std::vector<std::string>& parts) {
       }
       groups.push_back(std::move(g));
     }
+  }
   std::sort(groups.begin(), groups.end(), [](auto& a, auto& b) { return a.threads < b.threads; });
   std::string md = "# Schedules: the race, the floor\n\n`make bench-tune` reprints this page.\n\n";
   for (auto& [n, m] : machines)
@@ -174,6 +193,7 @@ int report(const std::string& prefix, const std::vector<std::string>& parts) {
     pairs += s["pairs"].get<int64_t>(), below += s["below"].get<int64_t>();
   }
   md += "| all | " + std::to_string(pairs) + " | " + std::to_string(below) + " | | |\n";
+  for (auto& doc : changed) md += interventions(doc);
   std::ofstream(prefix + ".md") << md;
   std::printf("%zu groups, %lld pairs, %lld below their floor: %s.md\n", groups.size(), static_cast<long long>(pairs), static_cast<long long>(below), prefix.c_str());
   return below ? 1 : 0;

@@ -200,7 +200,8 @@ void Cuda::launch(void* function, int64_t blocks, int lanes, int64_t shared_byte
                       "use a driver of CUDA 12 or later");
     LaunchAttribute may{early_launch};
     may.value[0] = 1;
-    const LaunchSettings how{{unsigned(blocks), 1, 1}, {unsigned(lanes), 1, 1}, unsigned(shared_bytes), stream_, &may, 1};
+    const LaunchSettings how{
+        {unsigned(blocks), 1, 1}, {unsigned(lanes), 1, 1}, unsigned(shared_bytes), stream_, &may, 1};
     return check(driver_->launch_with(&how, function, args.data(), nullptr), "launching a kernel early");
   }
   check(driver_->launch(function, unsigned(blocks), 1, 1, unsigned(lanes), 1, 1, unsigned(shared_bytes),

@@ -53,14 +53,17 @@ double matrix_bits(const kernel::Kernel& k) {
 // coordinate by one.
 int64_t neighbours(const kernel::Stmt& s, const kernel::Ref& r, const kernel::Memory& from) {
   std::vector<kernel::TileAxis> all;
-  auto add = [&](const std::vector<kernel::TileAxis>& axes) { all.insert(all.end(), axes.begin(), axes.end()); };
+  auto add = [&](const std::vector<kernel::TileAxis>& axes) {
+    all.insert(all.end(), axes.begin(), axes.end());
+  };
   std::visit(Match{[&](const Contract& c) { add(c.m), add(c.n), add(c.k); },
                    [&](const kernel::Apply& a) { add(a.axes); },
                    [&](const kernel::Fold& f) { add(f.kept), add(f.folded); }, [](const auto&) {}},
              s.node);
   for (size_t d = 0; d < r.index.size(); ++d)
     for (auto& a : all)
-      if (from.strides[d] == 1 && r.index[d].refs.empty() && kernel::coefficient(r.index[d].affine, a.var) == 1)
+      if (from.strides[d] == 1 && r.index[d].refs.empty() &&
+          kernel::coefficient(r.index[d].affine, a.var) == 1)
         return a.extent;
   return 1;
 }
@@ -70,10 +73,12 @@ void gathers(const kernel::Kernel& k, const kernel::Traffic& t, const Machine& m
   constexpr double line = 64;
   std::map<int, double> wanted; // memory -> bytes wanted of a run of neighbours, the fewest
   for (auto& u : kernel::uses(k)) {
-    const bool by_index = std::any_of(u.ref->index.begin(), u.ref->index.end(), [](auto& c) { return !c.refs.empty(); });
+    const bool by_index =
+        std::any_of(u.ref->index.begin(), u.ref->index.end(), [](auto& c) { return !c.refs.empty(); });
     const kernel::Memory& from = k.memories[size_t(u.ref->memory)];
     if (u.writes || !by_index || from.home != kernel::Home::global) continue;
-    const double run = double(neighbours(*u.statement, *u.ref, from)) * double(expr::row(from.format).bits) / 8;
+    const double run =
+        double(neighbours(*u.statement, *u.ref, from)) * double(expr::row(from.format).bits) / 8;
     auto [it, first] = wanted.emplace(u.ref->memory, run);
     if (!first) it->second = std::min(it->second, run);
   }
@@ -208,8 +213,8 @@ Time floor(const Work& w, const Machine& m, bool cold) {
   if (m.ingress > 0 && busy > 0) largest("reads of the busy workers", w.read / (busy * m.ingress * m.margin));
   if (m.one.empty > 0) {
     largest("workgroups", double(w.workgroups) * m.workgroup / m.margin);
-    // Every kernel is launched, loads something and stores what it made of it. The first one's bytes come from memory
-    // where all else was touched; a later one may find what the one before it left.
+    // Every kernel is launched, loads something and stores what it made of it. The first one's bytes come
+    // from memory where all else was touched; a later one may find what the one before it left.
     const bool all = w.planned && w.workgroups >= m.workers;
     const Start& s = !all ? m.one : w.resident ? m.full : m.every;
     const double first = w.read <= 0 ? s.empty : cold ? s.cold : s.near;
@@ -260,8 +265,9 @@ const std::vector<double>& weights() {
 }
 
 namespace {
-// On a GPU: launches with their first loads, then whatever resource of all workers is busy longest, at typical rates. Workers
-// that the last wave leaves idle make arithmetic and near bytes wait. Nothing is fitted.
+// On a GPU: launches with their first loads, then whatever resource of all workers is busy longest, at
+// typical rates. Workers that the last wave leaves idle make arithmetic and near bytes wait. Nothing is
+// fitted.
 Time estimate_on_gpu(const Work& w, const Machine& m) {
   const double waves = std::ceil(double(w.workgroups) / m.workers);
   const double idle = w.workgroups ? waves * m.workers / double(w.workgroups) : 1;

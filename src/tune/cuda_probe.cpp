@@ -100,8 +100,8 @@ KERNEL probe_write(uint4* out, long n) {
 }
 )";
 
-// Two warpgroups a workgroup, each with one product of 64 x 256 x 16 after the other; operands of shared memory that is
-// zero, or whatever `p` holds.
+// Two warpgroups a workgroup, each with one product of 64 x 256 x 16 after the other; operands of shared
+// memory that is zero, or whatever `p` holds.
 constexpr const char* matrix_text = R"(
 KERNEL probe_matrix(const uint4* p, int* out, long n) {
   extern __shared__ __align__(1024) unsigned char tile[];
@@ -166,8 +166,8 @@ private:
 
   void start(const char* name, int64_t blocks, int lanes, int64_t shared, std::vector<uint64_t> values,
              bool early = false) {
-    gpu_->launch(module_->function(name, shared), blocks, lanes, shared, Arguments(std::move(values)).addresses,
-                 early);
+    gpu_->launch(module_->function(name, shared), blocks, lanes, shared,
+                 Arguments(std::move(values)).addresses, early);
   }
 
   // Seconds of each of `repeats` runs, the least first.
@@ -264,16 +264,16 @@ private:
     // One workgroup a processor, pinned by its shared memory.
     for (auto [name, words] : {std::pair{"probe_read1", 1}, {"probe_read4", 4}, {"probe_read8", 8}})
       for (int lanes : {32, 128, 256, 512, 1024}) {
-        const int64_t on_way = int64_t(lanes) * words * word, size = std::min<int64_t>(int64_t(bytes), on_way << 18);
-        m.in_flight.push_back({on_way, rate(double(size), 3, [&, n = name] {
-                                 read(n, sms, lanes, 120 << 10, size, 1);
-                               }).best});
+        const int64_t on_way = int64_t(lanes) * words * word,
+                      size = std::min<int64_t>(int64_t(bytes), on_way << 18);
+        m.in_flight.push_back(
+            {on_way, rate(double(size), 3, [&, n = name] { read(n, sms, lanes, 120 << 10, size, 1); }).best});
       }
     std::sort(m.in_flight.begin(), m.in_flight.end(), [](auto& a, auto& b) { return a.bytes < b.bytes; });
   }
 
-  // Least seconds of each of a chain of launches, in one graph. `touch`: a line apart for every workgroup and launch;
-  // cold: with everything else touched before.
+  // Least seconds of each of a chain of launches, in one graph. `touch`: a line apart for every workgroup and
+  // launch; cold: with everything else touched before.
   struct Chain {
     const char* name;
     int64_t blocks;
@@ -310,7 +310,8 @@ private:
   }
 
   Start start_of(int64_t blocks, int lanes, int64_t shared) {
-    return {chain({"probe_empty", blocks, lanes, shared}), chain({"probe_touch", blocks, lanes, shared, false, true}),
+    return {chain({"probe_empty", blocks, lanes, shared}),
+            chain({"probe_touch", blocks, lanes, shared, false, true}),
             chain({"probe_touch", blocks, lanes, shared, false, true, true})};
   }
 

@@ -11,7 +11,9 @@ using nlohmann::ordered_json;
 namespace {
 ordered_json as_json(const Rate& r) { return {{"best", r.best}, {"typical", r.typical}}; }
 
-ordered_json as_json(const Start& s) { return {{"empty_s", s.empty}, {"near_s", s.near}, {"cold_s", s.cold}}; }
+ordered_json as_json(const Start& s) {
+  return {{"empty_s", s.empty}, {"near_s", s.near}, {"cold_s", s.cold}};
+}
 } // namespace
 
 std::string as_json(const Machine& m) {
@@ -76,11 +78,13 @@ Result<Machine> machine_of(const std::string& json) {
     m.workgroup = doc.at("workgroup_s");
     m.driver = doc.value("driver", "");
     for (auto& l : doc.at("levels"))
-      m.levels.push_back(
-          {l.at("name"), l.at("bytes"), rate(l.at("read_bytes_s")), l.value("kept", true), l.value("latency_s", 0.0)});
+      m.levels.push_back({l.at("name"), l.at("bytes"), rate(l.at("read_bytes_s")), l.value("kept", true),
+                          l.value("latency_s", 0.0)});
     if (doc.contains("matrix_flop_s")) {
       m.matrix = rate(doc["matrix_flop_s"]);
-      auto start = [](const ordered_json& j) { return Start{j.at("empty_s"), j.at("near_s"), j.at("cold_s")}; };
+      auto start = [](const ordered_json& j) {
+        return Start{j.at("empty_s"), j.at("near_s"), j.at("cold_s")};
+      };
       m.one = start(doc.at("one_workgroup")), m.every = start(doc.at("one_a_worker"));
       m.full = start(doc.at("all_shared_memory")), m.begin_early = doc.at("begin_early_s");
       m.ingress = doc.at("ingress_bytes_s");

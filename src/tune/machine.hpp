@@ -21,8 +21,8 @@ struct Rate {
 // One level of memory: what all workers together hold there and read from it.
 struct Level {
   std::string name;
-  int64_t bytes = 0; // capacity; memory: 0, there is no end
-  Rate read;         // bytes/s when the data lie here and not nearer
+  int64_t bytes = 0;  // capacity; memory: 0, there is no end
+  Rate read;          // bytes/s when the data lie here and not nearer
   bool kept = true;   // a kernel may find here what the one before it left
   double latency = 0; // s of a load whose address the last one gave, the least seen; 0: not probed
 };
@@ -33,8 +33,9 @@ struct InFlight {
   double rate = 0;   // bytes/s of all workers
 };
 
-// Seconds of one launch in a chain of launches that each wait for the one before, the least seen: of kernels that do
-// nothing; whose lanes load a word that the second level holds and store what they make of it; that memory holds.
+// Seconds of one launch in a chain of launches that each wait for the one before, the least seen: of kernels
+// that do nothing; whose lanes load a word that the second level holds and store what they make of it; that
+// memory holds.
 struct Start {
   double empty = 0, near = 0, cold = 0;
 };
@@ -55,10 +56,11 @@ struct Machine {
   double workgroup = 0;      // s that one more workgroup costs
   std::vector<Level> levels; // nearest first, memory last
   // Of a GPU; 0 elsewhere.
-  Rate matrix;               // flop/s of matrix instructions on 16-bit operands
-  Start one, every, full;    // of one workgroup; of one a worker; .. with nearly all of its shared memory
-  double begin_early = 0;    // s of an empty launch that may start before the one before it ends, and waits inside
-  double ingress = 0;        // bytes/s that one worker alone reads from the second level
+  Rate matrix;            // flop/s of matrix instructions on 16-bit operands
+  Start one, every, full; // of one workgroup; of one a worker; .. with nearly all of its shared memory
+  double begin_early =
+      0;              // s of an empty launch that may start before the one before it ends, and waits inside
+  double ingress = 0; // bytes/s that one worker alone reads from the second level
   std::vector<InFlight> in_flight;
 };
 
@@ -68,7 +70,7 @@ std::string today(); // date and time, UTC
 Machine probe(device::Compiler& compiler, device::Cpu& cpu, int lanes);
 // The same of an NVIDIA GPU of compute capability 9.0; a few seconds. Throws CudaError.
 Machine probe(const std::shared_ptr<device::Cuda>& gpu, device::CudaCompiler& compiler);
-std::string cuda_probes(); // their text, for a compiler that needs no GPU
+std::string cuda_probes();             // their text, for a compiler that needs no GPU
 std::string as_json(const Machine& m); // schema tang.probe/1
 Result<Machine> machine_of(const std::string& json);
 

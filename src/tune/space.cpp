@@ -130,8 +130,8 @@ struct Maker {
   // Blocks and roles of a kernel of matrix instructions, in the order of the rule: its best first.
   std::vector<Change> role_changes() {
     std::vector<Change> out;
-    const auto all = lower::tensor_choices(g, d.plan, group, lower::choose(g, group, o.schedule, o.target, true),
-                                           {}, o.target);
+    const auto all = lower::tensor_choices(g, d.plan, group,
+                                           lower::choose(g, group, o.schedule, o.target, true), {}, o.target);
     if (!all) return out;
     for (auto& c : *all) {
       GroupFields f;
@@ -142,7 +142,8 @@ struct Maker {
     return out;
   }
 
-  Result<Candidate> lowered(const GroupFields& fields, const std::string& key, double read, double price = 0) {
+  Result<Candidate> lowered(const GroupFields& fields, const std::string& key, double read,
+                            double price = 0) {
     schedule::Schedule s = o.schedule;
     s.groups[key] = fields;
     try {
@@ -220,7 +221,8 @@ schedule::Schedule untimed(const ir::Graph& written, const run::Options& o, cons
   schedule::Schedule out = o.schedule;
   for (size_t s = 0; s < d.plan.steps.size(); ++s) {
     const Space space = space_of(d, o, s, m);
-    if (space.candidates.size() > 1 && !space.ruled && space.candidates[1].estimated < space.candidates[0].estimated)
+    if (space.candidates.size() > 1 && !space.ruled &&
+        space.candidates[1].estimated < space.candidates[0].estimated)
       out.groups[space.key] = space.candidates[1].fields;
   }
   return out;
