@@ -219,8 +219,9 @@ int cuda_report(const std::string& file, const std::vector<std::string>& parts) 
         "weights are met in a step of decoding; the floor is that of cold bytes.\n\n" + class_text(rows);
   md += "\n## The tile race\n\nEvery candidate of the space (`tune::space_of`), in the order of the rule that makes it: its first is what compilation takes, the eight are its\n"
         "first eight. Regret 0 where the 95% intervals of two medians overlap (in brackets: by medians alone). The rule's constants were fitted to other\n"
-        "sizes (`src/lower/tensor_choice.cpp`).\n\n" + race_text(rows, "race") +
-        "\nThe same of the products of the class above with several rows, warm:\n\n" + race_text(rows, "class");
+        "sizes (`src/lower/tensor_choice.cpp`).\n\n" + race_text(rows, "race");
+  if (std::any_of(rows.begin(), rows.end(), [](auto& r) { return r.group == "class" && r.candidate; }))
+    md += "\nThe same of the products of the class above with several rows, warm:\n\n" + race_text(rows, "class");
   for (auto& doc : docs)
     if (doc.contains("predictions")) md += interventions(doc, rows);
   std::ofstream(file) << md;

@@ -55,7 +55,7 @@ ir::Graph map_of(int64_t rows, int64_t columns, int operands, bool exponential) 
 
 ir::Graph looked_up(int64_t rows, int64_t table, bool by_index) {
   ir::Builder g;
-  Tensor t = g.input("t", {table}), at = g.input("at", {rows}, ir::Format::i32);
+  Tensor t = g.input("t", {by_index ? table : rows}), at = g.input("at", {rows}, ir::Format::i32);
   auto [i] = axes<"i">();
   g.output(map({i}, by_index ? t(at(i)) * 2.0 : t(i) * to_real(at(i))), "y");
   return g.graph();
