@@ -39,9 +39,11 @@ GroupFields merged(GroupFields a, const GroupFields& b) {
 struct Maker {
   const run::Derivation& d;
   const run::Options& o;
+  const plan::Plan& plan; // the program's, or that of a recurrence's body
   const plan::Group& group;
+  size_t step; // of the program
   const Machine& m;
-  ir::Graph g = *d.plan.graph; // lowering adds terms to its pool
+  ir::Graph g = *plan.graph; // lowering adds terms to its pool
   lower::Choice now = lower::choose(g, group, o.schedule, o.target);
   std::vector<char> rows = std::vector<char>(group.extent.size(), 0), columns = rows, terms = rows;
 
@@ -130,7 +132,7 @@ struct Maker {
   // Blocks and roles of a kernel of matrix instructions, in the order of the rule: its best first.
   std::vector<Change> role_changes() {
     std::vector<Change> out;
-    const auto all = lower::tensor_choices(g, d.plan, group,
+    const auto all = lower::tensor_choices(g, plan, group,
                                            lower::choose(g, group, o.schedule, o.target, true), {}, o.target);
     if (!all) return out;
     for (auto& c : *all) {
@@ -142,20 +144,41 @@ struct Maker {
     return out;
   }
 
+  bool inside() const { return &plan != &d.plan; } // a recurrence
+
+  double times() const { // the group's kernels run once, or once a step of the recurrence
+    if (!inside()) return 1;
+    return double((*d.plan.graph)[*d.plan.steps[step].recur].recur()->steps.value());
+  }
+
+  // Of the group; of a recurrence everything that it runs.
+  std::vector<lower::Lowered> kernels(const schedule::Schedule& s) const {
+    std::vector<lower::Lowered> out;
+    if (inside()) {
+      lower::Program all = lower::lower(d.plan, s, o.target);
+      for (auto& l : all.kernels)
+        if (size_t(l.step) == step) out.push_back(std::move(l));
+      return out;
+    }
+    ir::Graph graph = *plan.graph;
+    std::vector<int64_t> temporaries;
+    auto made =
+        lower::lower_group(graph, plan, lower::top_level(graph, plan), group, s, o.target, temporaries);
+    out = std::move(made.before);
+    out.push_back(std::move(made.main));
+    return out;
+  }
+
   Result<Candidate> lowered(const GroupFields& fields, const std::string& key, double read,
                             double price = 0) {
     schedule::Schedule s = o.schedule;
     s.groups[key] = fields;
     try {
-      ir::Graph graph = *d.plan.graph;
-      std::vector<int64_t> temporaries;
-      lower::GroupKernels made =
-          lower::lower_group(graph, d.plan, lower::top_level(graph, d.plan), group, s, o.target, temporaries);
-      made.before.push_back(std::move(made.main));
+      std::vector<lower::Lowered> made = kernels(s);
       Candidate c;
       std::vector<const kernel::Kernel*> all;
       std::string text;
-      for (auto& l : made.before) {
+      for (auto& l : made) {
         if (!l.roles) { // a kernel in tensor form is as it shall be
           auto k = kernel::try_legalize(l.kernel, o.target);
           if (!k) return Refusal{k.why()};
@@ -165,30 +188,50 @@ struct Maker {
         if (l.roles) text += l.schedule;
         all.push_back(&l.kernel);
       }
-      c.roles = made.before.back().roles.has_value();
-      if (fields.roles && !c.roles) return Refusal{made.before.back().refused};
+      c.roles = made.back().roles.has_value();
+      if (fields.roles && !c.roles) return Refusal{made.back().refused};
       c.fields = fields;
       c.text = device::digest(text);
-      c.shown = made.before.size() > 1 ? made.before[0].schedule + "; " + made.before.back().schedule
-                                       : made.before.back().schedule;
+      c.shown = made.size() > 1 ? made[0].schedule + "; " + made.back().schedule : made.back().schedule;
       c.work = work_of(all, m, read);
-      c.estimated = price > 0 ? price : estimate(c.work, m).seconds;
+      c.estimated = (price > 0 ? price : estimate(c.work, m).seconds) * times();
       return c;
     } catch (const Error& e) { return Refusal{e.headline()}; }
   }
 };
 } // namespace
 
+namespace {
+// The group of a recurrence's body with the most terms: of those that one step runs, the one to choose for.
+const plan::Group* largest(const plan::Plan& body) {
+  const plan::Group* out = nullptr;
+  double most = 0;
+  for (auto& s : body.steps) {
+    if (s.recur) continue;
+    double terms = 0;
+    for (auto& m : s.group.members) {
+      double n = 1;
+      for (auto& e : (*body.graph)[m.node].comp()->extents()) n *= double(e.value());
+      terms += n;
+    }
+    if (terms > most) most = terms, out = &s.group;
+  }
+  return out;
+}
+} // namespace
+
 Space space_of(const run::Derivation& d, const run::Options& o, size_t step, const Machine& m) {
   Space out;
   const plan::Step& s = d.plan.steps[step];
-  if (s.recur || s.group.members.empty()) return out;
-  const ir::NodeId first = s.group.members[0].node;
+  const plan::Plan& plan = s.recur ? *s.body : d.plan;
+  const plan::Group* const group = s.recur ? largest(plan) : &s.group;
+  if (!group || group->members.empty()) return out;
+  const ir::NodeId first = group->members[0].node;
   out.step = step;
-  out.key = schedule::key(*d.plan.graph, first);
-  out.label = d.plan.graph->label({first, 0});
-  Maker maker{d, o, s.group, m};
-  const auto* given = schedule::fields_of(o.schedule, *d.plan.graph, first);
+  out.key = schedule::key(*plan.graph, first);
+  out.label = plan.graph->label({first, 0});
+  Maker maker{d, o, plan, *group, step, m};
+  const auto* given = schedule::fields_of(o.schedule, *plan.graph, first);
   const GroupFields base = given ? *given : GroupFields{};
   const double read = read_bytes(d.plan, s);
   const auto automatic = maker.lowered(base, out.key, read);
@@ -242,7 +285,7 @@ GroupFields resolved(const run::Derivation& d, const run::Options& o, size_t ste
   if (c.split >= 0) f.parts = int(c.parts);
   for (auto& l : d.kernels.kernels)
     if (size_t(l.step) == step && l.roles && !f.roles) { // the first of the rule's that gave these roles
-      Maker maker{d, o, group, {}};
+      Maker maker{d, o, d.plan, group, step, {}};
       for (auto& x : maker.role_changes())
         if (x.fields.roles == l.roles && !f.roles) f = merged(f, x.fields);
     }

@@ -20,10 +20,11 @@ struct Space {
   std::string key, label;            // of the group's first member
   std::vector<Candidate> candidates; // the automatic choice first, the others by estimate
   bool ruled = false; // kernels of matrix instructions: the order is that of the rule that made them
-  std::vector<std::string> refused;  // why changes did not apply
+  std::vector<std::string> refused; // why changes did not apply
 };
 
-// Of one group of a program. `d` was derived under `o`; fields that `o.schedule` already gives are kept.
+// Of one group of a program; of a recurrence, of the largest group in its body. `d` was derived under `o`;
+// fields that `o.schedule` already gives are kept.
 Space space_of(const run::Derivation& d, const run::Options& o, size_t step, const Machine& m);
 // No measuring: of each group the candidate with the lowest estimate, where it is lower than the automatic
 // one's.

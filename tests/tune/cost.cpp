@@ -1,4 +1,5 @@
 // Counts, the floor and the estimate on a machine of round numbers.
+#include "tang/text/text.hpp"
 #include "tune/graphs.hpp"
 
 namespace {
@@ -111,6 +112,31 @@ TEST(tune_space, every_candidate_differs_and_the_first_is_automatic) {
   for (auto& c : s.candidates) EXPECT_TRUE(texts.insert(c.text).second);
   EXPECT_EQ(s.candidates[0].fields, schedule::GroupFields{});
   for (size_t k = 2; k < s.candidates.size(); ++k) EXPECT_LE(s.candidates[k - 1].estimated, s.candidates[k].estimated);
+}
+// h' = tanh(u h + x[t]): the space is that of the body's product, its kernels are the step's, once for each step.
+TEST(tune_space, a_recurrence_has_the_space_of_its_body) {
+  const ir::Graph g = text::parse("input x[t: 24, i: 96] : f32\n"
+                                  "input h0[i: 96, j: 96] : f32\n"
+                                  "param u[i, k: 96] : f32\n"
+                                  "recur cell over s: 24\n"
+                                  "  state h[i: 96, j: 96] = h0[i,j]\n"
+                                  "  next h[i,j] = tanh(x[s,i] + sum[k] u[i,k] * h[k,j])\n"
+                                  "output last = h\n",
+                                  "cell.tang");
+  run::Options o;
+  o.target = target::c_target(8, 1);
+  const run::Derivation d = run::derive(g, o);
+  size_t step = d.plan.steps.size();
+  for (size_t k = 0; k < d.plan.steps.size(); ++k)
+    if (d.plan.steps[k].recur) step = k;
+  ASSERT_LT(step, d.plan.steps.size());
+  const tune::Space s = tune::space_of(d, o, step, tests::made_up());
+  ASSERT_GE(s.candidates.size(), 10u);
+  const auto& best = *std::min_element(s.candidates.begin(), s.candidates.end(), [](auto& a, auto& b) { return a.estimated < b.estimated; });
+  EXPECT_GE(best.estimated, 24 * 2.0 * 96 * 96 * 96 / tests::made_up().fma.typical);  // every step is counted
+  run::Options told = o;
+  told.schedule.groups[s.key] = s.candidates.back().fields;
+  EXPECT_NE(run::derive(g, told).names, d.names);  // the field reaches the body
 }
 TEST(tune_space, what_is_illegal_is_refused_with_a_reason) {
   ir::Builder b;  // batched: one batch at a time
