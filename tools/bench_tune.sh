@@ -20,6 +20,10 @@ for t in $threads; do
   done
   parts="$parts $out/probe-$t.json"
 done
+# What changes of one term save, beside what was predicted of them before (bench_tune predict wrote that down).
+run="$build/bench_tune intervene --threads 1 --cache $build/bench-cache --probe $out/probe-1.json"
+$run --predicted "$here/bench/tune/predictions-cpu.json" --json "$out/interventions.json"
+parts="$parts $out/interventions.json"
 "$build/bench_tune" report "$here/docs/results/tune" $parts
 # The page of an NVIDIA GPU, from what was measured there (bench/tune/cuda.cpp says how).
 "$build/bench_tune_cuda" report "$here/docs/results/tune-h200.md" "$here"/docs/results/tune-h200/*.json "$here/bench/tune/predictions-h200.json"
