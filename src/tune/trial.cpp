@@ -169,7 +169,7 @@ private:
     m.steps.resize(m.program->derivation().plan.steps.size());
     double from = Cpu::seconds();
     m.program->run();
-    m.whole.push_back(Cpu::seconds() - from);
+    m.whole.push_back(b_.clock ? b_.clock(m.program->derivation()) : Cpu::seconds() - from);
     if (m.steps.size() < 2) { // no need for a second look
       if (!m.steps.empty()) m.steps[0].push_back(m.whole.back());
       return;

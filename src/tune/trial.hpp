@@ -48,6 +48,8 @@ struct Bench {
   const std::atomic<bool>* stop = nullptr;
   std::function<void(size_t k, Trial::Kind)> done = {}; // after each candidate's check
   std::function<void(size_t k)> in_child = {}; // before a candidate's first run, in the child (tests)
+  // Seconds of a whole run, in place of the machine's clock (tests: whether a move is kept is then no race).
+  std::function<double(const run::Derivation&)> clock = {};
 };
 
 // What the outputs of a program that ran hold, by name.

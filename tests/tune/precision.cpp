@@ -118,12 +118,12 @@ TEST(tune_precision, moves_are_kept_only_within_the_budget) {
 // with the numbers that say why, and what it gives stays within the budget.
 TEST(tune_precision, a_move_that_pays_is_kept) {
   ir::Builder g;
-  Tensor x = g.input("x", {1280, 4096}), v = g.input("v", {4096});
+  Tensor x = g.input("x", {64, 256}), v = g.input("v", {256});
   auto [i, j] = axes<"i j">();
   Tensor h = map({i, j}, x(i, j) * 0.5 + v(j));
   for (int k = 0; k < 6; ++k) {
     const std::string n = std::to_string(k);
-    g.output(map({i}, sum(j, h(i, j) * g.input("w" + n, {4096})(j))), "y" + n);
+    g.output(map({i}, sum(j, h(i, j) * g.input("w" + n, {256})(j))), "y" + n);
   }
   const ir::Graph graph = g.graph();
   const eval::Inputs in = tests::inputs_of(graph);
@@ -132,9 +132,10 @@ TEST(tune_precision, a_move_that_pays_is_kept) {
   Folder f;
   auto compiler = tests::compiler_in(f / "kernels");
   tune::Bench bench{graph, in, o, compiler, tune::reference_of(graph, in, o, compiler)};
+  bench.clock = [](const run::Derivation& d) { return 1e-9 * double(d.plan.bytes_moved()); };
   tune::ErrorBudget budget;
   budget.all = 1e-2;
-  const tune::Precision p = tune::tune_precision(bench, budget, 0.25);
+  const tune::Precision p = tune::tune_precision(bench, budget, 0.01);
   const auto kept = std::find_if(p.moves.begin(), p.moves.end(), [](auto& m) { return m.result == "kept"; });
   std::string all;
   for (auto& m : p.moves) all += m.group + " " + m.fields + ": " + m.result + ", " + std::to_string(m.before.median * 1e3) + " -> " + std::to_string(m.after.median * 1e3) + " ms\n";
