@@ -54,11 +54,17 @@ with open(prefix + ".md", "w") as out:
             error = r["check"].split("err ")[1].split()[0] if "err " in r["check"] else r["check"][:60]
             verdict = "wrong" if not r["ok"] else "" if ratio is None or ratio >= needed(r["work"].split()) else "below what is needed"
             say(f"| {shape(r['work'].split())} | {ours} | {rate} | {peer or '; '.join(r.get('left out', {}).values())[:60] or '-'} | {theirs} | {f'{ratio:.3f}' if ratio else '-'} | {error} | {verdict} |")
+    say("\ncompute-sanitizer, 2026-11-30: memcheck and synccheck, no error in 17 checks: products in every format (transposed, odd and split")
+    say("ones, too), convolutions with and without strides and by channel, attention causal, full and grouped, its backward; and memcheck over")
+    say("every candidate of 1000 x 1000 x 1000. Again: `compute-sanitizer --tool memcheck build/bench/h200/tensor CACHE < bench/h200/sanitizer.txt`.\n")
     say("\n## What loses, and what binds it\n")
     say("- 6000 x 6000 x 600: rows of 1200 bytes begin in the middle of a line, and ten steps of terms a block leave its ends in the")
     say("  open: blocks of work do not overlap (one team of 64 rows a block that takes turns with another would).")
     say("- Parts of a loop: the join is read by one team, see docs/decisions/0011; the rule charges for it and splits rarely.")
-    say("- tf32 with columns that lie apart: 32-bit operands must be rows of terms, so that one is laid out anew first, 60-80 us at 4096.")
+    say("- tf32 with columns that lie apart: 32-bit operands must be rows of terms, so that each such one is turned first, 25-35 us at 4096")
+    say("  (134 MB moved).")
+    say("- 1536 x 576 x 8192: parts of the loop on tiles of 192 columns take 0.0292 ms (`choices` of bench/h200/tensor.cpp), the rule takes")
+    say("  64 columns without parts; a rule fitted to it would need the other rows timed again. 1000 x 1000 x 1000: the rule's choice is the fastest.")
     say("- Backward, head size 128: dq, and dk with dv, each evaluate the scores: seven products where cuDNN has five, at 610-650 TFLOP/s of")
     say("  their own products, the forward's rate (`parts WORK` of bench/h200/tensor.cpp has each kernel: at 4 x 16 x 4096 dq 1.29 ms, dk and dv")
     say("  1.80 ms, the rows' sums 0.03 ms). See docs/decisions/0012. The times are those of all kernels after the forward's; the peer's are")

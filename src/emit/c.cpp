@@ -109,7 +109,7 @@ Unit::Unit(const kernel::Kernel& kernel, const COptions& options, const Dialect&
       lanes(wide ? std::max(1, options.lanes / 2) : options.lanes), ranges(kernel.vars.size()) {
   check(kernel.compute == Format::f32 || kernel.compute == Format::f64,
         "a kernel computes in f32 or f64");
-  for (auto& g : kernel.grid) ranges[size_t(g.var)] = {0, std::max<int64_t>(0, g.extent - 1)};
+  for (auto& g : kernel.grid) ranges[size_t(g.var)] = kernel::grid_range(g);
 }
 
 int64_t scratch_bytes(const kernel::Kernel& k) {

@@ -90,6 +90,15 @@ void BodyText::name_var(int64_t leaf, std::string text, bool vector) {
   }
 }
 
+void BodyText::fuse() {
+  for (Id id : order_)
+    if (const Term& t = p_[id]; t.op == Op::add && t.type == Type::real && p_[t.args[1]].op == Op::mul)
+      fused_.insert(t.args[1]);
+  for (Id id : order_) // read by anything else, it has a name
+    for (int k = 0; k < p_[id].arity(); ++k)
+      if (!(p_[id].op == Op::add && k == 1)) fused_.erase(p_[id].args[size_t(k)]);
+}
+
 int BodyText::level_of(const Affine& a) const {
   int level = 0;
   for (size_t i = 0; i < levels_.size(); ++i)
@@ -159,7 +168,8 @@ void BodyText::declare_ref(const std::string& as, int r, const std::string& mask
       gathered += " + " + element(x, "") + " * " + number(k * m.strides[d]);
     }
   const bool whole = !scatters && coefficient(at, lane_) == 1 && has_vector_access(u_, m.format);
-  const std::string pointer = "m" + std::to_string(ref.memory) + " + " + text(at) + (scatters ? "" : gathered);
+  const std::string pointer =
+      "m" + std::to_string(ref.memory) + " + " + text(at) + (scatters ? "" : gathered);
   if (whole && !ref.checked && mask.empty())
     return u_.line("const " + t + " " + as + " = " + load_vector(u_, m.format, pointer) + ";");
   if (whole && !ref.checked && (u_.wide || m.format == Format::f32))
@@ -174,7 +184,8 @@ void BodyText::declare_ref(const std::string& as, int r, const std::string& mask
     std::string inside;
     for (size_t d = 0; d < ref.index.size(); ++d) {
       const bool moves = coefficient(ref.index[d].affine, lane_) != 0;
-      for (auto& l : moves ? std::vector<std::string>{"(0)", "(" + w(u_) + " - 1)"} : std::vector<std::string>{""})
+      for (auto& l :
+           moves ? std::vector<std::string>{"(0)", "(" + w(u_) + " - 1)"} : std::vector<std::string>{""})
         inside += (inside.empty() ? "" : " && ") + u_.d.inside(coordinate(ref.index[d], l), m.shape[d]);
     }
     u_.line(t + " " + as + ";");
@@ -211,8 +222,8 @@ std::string BodyText::guard(int g, bool vector) const {
 // Terms.
 std::string BodyText::value(Id id, bool as_vector) {
   const Term& t = p_[id];
-  std::string s =
-      t.op == Op::literal ? u_.d.literal({t.type, expr::State::present, t.r, t.whole}, u_.wide) : names_.at(id);
+  std::string s = t.op == Op::literal ? u_.d.literal({t.type, expr::State::present, t.r, t.whole}, u_.wide)
+                                      : names_.at(id);
   return as_vector && !vector_.at(id) ? splat(u_, t.type, s) : s;
 }
 
@@ -226,6 +237,10 @@ std::string BodyText::expression(Id id) {
   }
   if (t.op == Op::holds) return guard(int(t.whole), v);
   auto in = [&](size_t k) { return value(t.args[k], v); };
+  if (t.op == Op::add && fused_.count(t.args[1])) {
+    const Term& m = p_[t.args[1]];
+    return fn(u_, "fma", v) + "(" + value(m.args[0], v) + ", " + value(m.args[1], v) + ", " + in(0) + ")";
+  }
   const Type of = p_[t.args[0]].type;
   const std::string a = in(0), b = t.arity() > 1 ? in(1) : "";
   auto call = [&](const std::string& stem) {
@@ -258,8 +273,7 @@ std::string BodyText::expression(Id id) {
   case Op::floor: return call("floor");
   case Op::ratio: return call("ratio");
   case Op::is_nan:
-    return v ? fn(u_, "not", true) + "(" + fn(u_, "equal", true) + "(" + a + ", " + a + "))"
-             : u_.d.is_nan(a);
+    return v ? fn(u_, "not", true) + "(" + fn(u_, "equal", true) + "(" + a + ", " + a + "))" : u_.d.is_nan(a);
   case Op::max:
   case Op::min: {
     const bool max = t.op == Op::max;
@@ -278,7 +292,8 @@ std::string BodyText::expression(Id id) {
   case Op::either: {
     const Term &x = p_[t.args[0]], &y = p_[t.args[1]];
     const Term &l = x.op == Op::less ? x : y, &e = x.op == Op::less ? y : x;
-    const bool same = (l.args[0] == e.args[0] && l.args[1] == e.args[1]) || (l.args[0] == e.args[1] && l.args[1] == e.args[0]);
+    const bool same = (l.args[0] == e.args[0] && l.args[1] == e.args[1]) ||
+                      (l.args[0] == e.args[1] && l.args[1] == e.args[0]);
     if (!v && l.op == Op::less && e.op == Op::equal && same)
       return "(" + value(l.args[0], false) + " <= " + value(l.args[1], false) + ")";
     return "(" + a + u_.d.either + b + ")";
@@ -303,8 +318,8 @@ std::string BodyText::expression(Id id) {
     if (real) return "tang_trunc(" + a + ")";
     return of == Type::boolean && v ? fn(u_, "seli", true) + "(" + a + ", " + splat(u_, Type::index, "1") +
                                           ", " + splat(u_, Type::index, "0") + ")"
-           : of == Type::boolean            ? u_.d.cast(u_.d.integer, a)
-                                            : a;
+           : of == Type::boolean ? u_.d.cast(u_.d.integer, a)
+                                 : a;
   case Op::select: {
     const std::string c = in(2);
     if (!v) return u_.d.pick(a, b, c);
@@ -323,7 +338,7 @@ void BodyText::declare(int level, const std::string& mask, Part part) {
   for (Id id : order_) {
     ++n;
     const Term& t = p_[id];
-    if (level_.at(id) != level || t.op == Op::literal || t.op == Op::var) continue;
+    if (level_.at(id) != level || t.op == Op::literal || t.op == Op::var || fused_.count(id)) continue;
     if (part != both && condition_.count(id) != (part == condition)) continue;
     const std::string as = (body_ ? "t" : "c") + std::to_string(n);
     if (t.op == Op::arg) {

@@ -28,6 +28,8 @@ public:
 
   bool has_nowhere() const { return nowhere_; }
 
+  // Products that only sums read join them in one operation, for one lane.
+  void fuse();
   void name_var(int64_t leaf, std::string text, bool vector);
   void name_ref(int r, std::string text) { ref_text_[r] = std::move(text); } // a read that is at hand
 
@@ -49,7 +51,7 @@ private:
   std::vector<Id> order_;
   std::map<Id, int> level_;
   std::map<Id, bool> vector_;
-  std::set<Id> condition_;
+  std::set<Id> condition_, fused_;
   std::map<Id, std::string> names_;
   std::map<Id, Range> ranges_;
   std::map<int, std::string> ref_text_;

@@ -117,13 +117,21 @@ private:
 
   void print(const Finish& x) {
     u.line("tang_mma_wait<" + number(x.left) + ">();");
-    for (int t : x.tiles) u.line("tang_pin(m" + number(t) + ");");
-    for (int t : x.whole) u.line("tang_whole(m" + number(t) + ");");
+    for (int t : x.tiles) u.line("tang_pin(" + summed(t) + ");");
+    for (int t : x.whole) u.line("tang_whole(m" + number(t) + ", " + summed(t) + ");");
   }
 
   void print(const Hold& x) {
-    for (int t : x.tiles) u.line("tang_pin(m" + number(t) + ");");
+    for (int t : x.tiles) {
+      if (in_integers(t)) u.line("tang_start(" + summed(t) + ", m" + number(t) + ");");
+      u.line("tang_pin(" + summed(t) + ");");
+    }
   }
+
+  bool in_integers(int t) const { return std::count(p_.integers.begin(), p_.integers.end(), t); }
+
+  // The registers that a contraction sums in: integers have their own.
+  std::string summed(int t) const { return (in_integers(t) ? "i" : "m") + number(t); }
 
   void print(const Turn& x) {
     const std::string team = name(p_.team), last = number(p_.fields.math - 1), n = number(2 * 128);
@@ -208,7 +216,7 @@ void Printer::print(const Issue& x) {
   for (size_t s = 0; s < x.b.steps.size(); ++s) {
     const std::string a = x.a_tile >= 0 ? "&m" + number(x.a_tile) + "[" + number(int64_t(4 * s)) + "]"
                                         : "tang_window(a + " + number(x.a.steps[s]) + ")";
-    u.line(emit::name(m) + "<" + (x.fresh && !s ? "0" : "1") + ">(m" + number(x.dst) + ", " + a +
+    u.line(emit::name(m) + "<" + (x.fresh && !s ? "0" : "1") + ">(" + summed(x.dst) + ", " + a +
            ", tang_window(b + " + number(x.b.steps[s]) + "));");
   }
   u.line("tang_mma_commit();");
@@ -350,7 +358,11 @@ void Printer::counters(bool producer) {
 
 void Printer::fragments() {
   for (size_t m = 0; m < p_.kernel.memories.size(); ++m)
-    if (p_.kernel.memories[m].home == kernel::Home::fragment) u.line(declare_fragment(u, int(m)));
+    if (p_.kernel.memories[m].home == kernel::Home::fragment) {
+      u.line(declare_fragment(u, int(m)));
+      if (in_integers(int(m)))
+        u.line("int i" + number(int64_t(m)) + "[sizeof m" + number(int64_t(m)) + " / 4];");
+    }
 }
 
 // Work goes round the workgroups, or is drawn from a counter by the producer, which tells the others through

@@ -69,10 +69,18 @@ template <int N> TANG void tang_pin(uint32_t (&x)[N]) {
 #pragma unroll
   for (int i = 0; i < N; ++i) asm volatile("" : "+r"(x[i]) :: "memory");
 }
-// Registers that hold integers become reals.
-template <int N> TANG void tang_whole(float (&x)[N]) {
+template <int N> TANG void tang_pin(int (&x)[N]) {
 #pragma unroll
-  for (int i = 0; i < N; ++i) x[i] = (float)__float_as_int(x[i]);
+  for (int i = 0; i < N; ++i) asm volatile("" : "+r"(x[i]) :: "memory");
+}
+// Sums of integers: their first values, and what they become.
+template <int N> TANG void tang_start(int (&to)[N], const float (&from)[N]) {
+#pragma unroll
+  for (int i = 0; i < N; ++i) to[i] = (int)from[i];
+}
+template <int N> TANG void tang_whole(float (&to)[N], const int (&from)[N]) {
+#pragma unroll
+  for (int i = 0; i < N; ++i) to[i] = (float)from[i];
 }
 // Matrix descriptor: start and leading offset in 16 bytes in the low word; stride offset 1024 bytes and the 128-byte swizzle
 // in the high one.
@@ -144,13 +152,13 @@ std::string text(const MatrixInstruction& m) {
   std::string majors = bits == 16 ? (m.a_in_registers ? "" : m.a_k_major ? ", 0" : ", 1") : "";
   if (bits == 16) majors += m.b_k_major ? ", 0" : ", 1";
   std::string outs;
-  const std::string held = whole ? "\"+r\"(((int*)d)[" : "\"+f\"(d[";
+  const std::string held = whole ? "\"+r\"(d[" : "\"+f\"(d[";
   for (int i = 0; i < d; ++i) outs += (i ? ", " : "") + held + std::to_string(i) + "])";
   const std::string a = m.a_in_registers ? "{" + list(d, 4) + "}" : "%" + std::to_string(d);
   const std::string ins =
       m.a_in_registers ? "\"r\"(a[0]), \"r\"(a[1]), \"r\"(a[2]), \"r\"(a[3])" : "\"l\"(a)";
-  return "template <int Add> TANG void " + name(m) + "(float (&d)[" + std::to_string(d) + "], " +
-         (m.a_in_registers ? "const uint32_t* a" : "uint64_t a") +
+  return "template <int Add> TANG void " + name(m) + (whole ? "(int" : "(float") + " (&d)[" +
+         std::to_string(d) + "], " + (m.a_in_registers ? "const uint32_t* a" : "uint64_t a") +
          ", uint64_t b) {\n  asm volatile(\"{\\n.reg .pred p;\\nsetp.ne.b32 p, %" + std::to_string(b + 1) +
          ", 0;\\n\"\n    \"wgmma.mma_async.sync.aligned.m64n" + std::to_string(m.n) + "k" +
          std::to_string(256 / bits) + (whole ? ".s32." : ".f32.") + type + "." + type + " {" + list(0, d) +

@@ -99,6 +99,7 @@ private:
       std::string x = below > 1 ? p + " / " + number(below) : p;
       if (a) x = "(" + x + ") % " + number(axes[a].extent);
       u.line(d.constant(d.integer, name(axes[a].var), x));
+      u.ranges[size_t(axes[a].var)] = {0, std::max<int64_t>(0, axes[a].extent - 1)};
     }
   }
 
@@ -165,6 +166,7 @@ private:
     }
     for (auto& a : f.folded) {
       const std::string v = name(a.var);
+      u.ranges[size_t(a.var)] = {0, std::max<int64_t>(0, a.extent - 1)};
       u.open(d.loop(d.integer, v, "0", v + " < " + number(a.extent), "1"));
     }
     const std::string term = live(f.body, f.limits, f.partial);
@@ -172,6 +174,9 @@ private:
     std::vector<Id> roots = f.body.values;
     if (f.body.when) roots.push_back(*f.body.when);
     BodyText t(u, &f.body, roots, {}, -1);
+    const bool sums = std::all_of(f.combine.begin(), f.combine.end(),
+                                  [&](Id c) { return (*k_.pool)[c].op == expr::Op::add; });
+    if (n > 1 && sums) t.fuse(); // a run of results: sums of products written out
     t.declare(0, "", f.body.when ? BodyText::condition : BodyText::both);
     if (f.body.when) {
       u.open("if (" + t.value(*f.body.when, false) + ")");
@@ -217,13 +222,15 @@ std::string Printer::run() {
   check(k_.cluster == 1 || (!turns && !padded), "workgroups of a cluster take no turns");
   if (k_.cluster > 1) {
     u.line(d.cluster_arrives);
-    u.line(d.constant(d.counter, "lane", d.cast(d.counter, d.group + " % " + ways + " * " + each + " + " + d.lane)));
+    u.line(d.constant(d.counter, "lane",
+                      d.cast(d.counter, d.group + " % " + ways + " * " + each + " + " + d.lane)));
     u.line(d.constant(d.integer, "wg", d.cast(d.integer, d.group + " / " + ways)));
   } else {
     u.line(d.constant(d.counter, "lane", d.cast(d.counter, d.lane)));
   }
   if (turns)
-    u.open(d.loop(d.integer, "wg", d.cast(d.integer, d.group), "wg < " + number(all), d.cast(d.integer, d.launched)));
+    u.open(d.loop(d.integer, "wg", d.cast(d.integer, d.group), "wg < " + number(all),
+                  d.cast(d.integer, d.launched)));
   else if (k_.cluster == 1)
     u.line(d.constant(d.integer, "wg", d.cast(d.integer, d.group)));
   if (padded) u.open("if (wg < " + number(all) + ")");
@@ -247,15 +254,17 @@ void GpuDialect::rows(Unit&, const kernel::Stmt&) const { bug(__FILE__, __LINE__
 std::string GpuDialect::above(const kernel::Kernel&) const { return ""; }
 
 std::string GpuDialect::arguments(const kernel::Kernel& k, const std::string& space) const {
-  // Only a state and its new value share a place: arrays of one shape and format. It pays where lanes store a row while
-  // they read what goes with it.
+  // Only a state and its new value share a place: arrays of one shape and format. It pays where lanes store a
+  // row while they read what goes with it.
   const bool dealt = std::any_of(k.body.begin(), k.body.end(), [](auto& s) {
     auto* a = std::get_if<kernel::Apply>(&s.node);
     return a && a->deal.team;
   });
   auto alone = [&](const Memory& x) {
-    return dealt && x.access == kernel::Access::read && std::none_of(k.memories.begin(), k.memories.end(), [&](const Memory& y) {
-             return y.home == kernel::Home::global && y.access != kernel::Access::read && y.format == x.format && y.shape == x.shape;
+    return dealt && x.access == kernel::Access::read &&
+           std::none_of(k.memories.begin(), k.memories.end(), [&](const Memory& y) {
+             return y.home == kernel::Home::global && y.access != kernel::Access::read &&
+                    y.format == x.format && y.shape == x.shape;
            });
   };
   std::string out;
@@ -275,7 +284,8 @@ std::string GpuDialect::tile_pointers(const kernel::Kernel& k, const std::string
     const Memory& x = k.memories[m];
     if (x.home == kernel::Home::global || x.home == kernel::Home::register_) continue;
     const std::string type = space + element_type(x.format);
-    out += "  " + type + "* const m" + std::to_string(m) + " = (" + type + "*)(shared + " + number(at) + ");\n";
+    out +=
+        "  " + type + "* const m" + std::to_string(m) + " = (" + type + "*)(shared + " + number(at) + ");\n";
     at += ceil_div(x.size() * expr::row(x.format).bits / 8, tile_unit) * tile_unit;
   }
   return out;

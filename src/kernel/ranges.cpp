@@ -23,6 +23,8 @@ Range range(const Affine& a, const std::vector<Range>& vars) {
   return r;
 }
 
+Range grid_range(const GridAxis& g) { return {0, std::max<int64_t>(0, g.extent - 1) / g.step * g.step}; }
+
 Range format_range(Format f) {
   const auto& row = expr::row(f);
   if (row.type == Type::boolean) return {0, 1};
@@ -71,7 +73,7 @@ public:
     for (auto& m : k_.memories)
       if (m.size() > word32.hi) say(m.name + " has more elements than 32 bits count");
     if (workgroups(k_) > word32.hi) say("there are more workgroups than 32 bits count");
-    for (auto& g : k_.grid) vars_[size_t(g.var)] = {0, std::max<int64_t>(0, g.extent - 1)};
+    for (auto& g : k_.grid) vars_[size_t(g.var)] = grid_range(g);
     block(k_.body);
     return why_;
   }

@@ -191,6 +191,7 @@ struct Program {
   target::Roles fields;
   std::vector<Map> maps;  // arguments, in order; then the globals that no map covers
   std::vector<int> plain; // those globals
+  std::vector<int> integers; // tiles that contractions sum in integers, from their values at the Hold before
   std::vector<Ring> rings;
   int64_t staging = 0, barriers = 0, words = 0, shared_bytes = 0; // places in shared memory
   int barrier_count = 0;

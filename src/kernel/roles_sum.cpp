@@ -50,7 +50,7 @@ void Expander::one_sum(Block& to) {
     put(to, std::move(l));
   }
   Finish end{0, {parts_.contracts[0].node->dst.memory}};
-  if (sums_integers()) end.whole = end.tiles;
+  if (sums_integers()) end.whole = p_.integers = end.tiles;
   put(to, std::move(end));
   for (int64_t x = lag; x > 0; --x)
     put(to, When{blocks - constant((x - 1) * each + 1), {{Release{contract_ring_[0], int(x)}}}});

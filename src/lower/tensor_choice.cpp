@@ -280,6 +280,9 @@ struct TensorChooser {
                     Shape{2, 64, 128, 4, 0.9}, Shape{1, 256, 64, 4, 0.96}, Shape{1, 128, 128, 4, 0.9},
                     Shape{1, 96, 128, 5, 0.87}, Shape{1, 64, 128, 6, 0.73}, Shape{1, 32, 128, 8, 0.5},
                     Shape{4, 64, 64, 4, 0.93}}) {
+      // Narrow results whose rows are read again by the loops around: the more rows, the less often the
+      // columns.
+      if (s.math > 2 && (n > s.columns || base.outer.empty())) continue;
       s.loop = int64_t(double(s.loop) / narrower);
       if (s.loop >= 2 * k && double(s.loop) > 64 / narrower)
         s.loop /= 2, s.stages *= 2; // no slots of nothing

@@ -27,7 +27,7 @@ int window_axis(const ir::Comp& n) {
 
 bool window_tiles(const ir::Comp& n, const plan::Member& m, const plan::Group& group, int vector,
                   std::vector<int64_t>& tile) {
-  constexpr int64_t lanes_along = 192, longest = 64, points = 768; // of a block: lanes; results; runs
+  constexpr int64_t lanes_along = 32, longest = 64, points = 256; // of a block: lanes; results; runs
   const int x = window_axis(n);
   if (x < 0 || vector < 0 || x == vector || size_t(vector) >= n.points.size()) return false;
   auto grid = [&](int a) {
