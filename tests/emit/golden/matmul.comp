@@ -20,7 +20,7 @@ void main() {
   }
   const int64_t end1 = 12;
   for (int64_t x2 = 0; x2 < end1; x2 += 4) {
-    memoryBarrierBuffer(); memoryBarrierShared(); barrier();
+    groupMemoryBarrier(); barrier();
     for (int p2 = int(lane); p2 < 32; p2 += 64) {
       const int64_t x5 = p2 / 4;
       const int64_t x6 = (p2) % 4;
@@ -46,7 +46,7 @@ void main() {
         m4[uint((x7 * 16 + x8 * 4 + x9))] = float(0.0f);
       }
     }
-    memoryBarrierBuffer(); memoryBarrierShared(); barrier();
+    groupMemoryBarrier(); barrier();
      {
       const int64_t M = tang_lesser(8, (-x0 + 19));
       const int64_t N = tang_lesser(8, (-x1 + 21));
@@ -116,7 +116,7 @@ void main() {
   }
   const int64_t end4 = 13;
   for (int64_t x2 = 12; x2 < end4; x2 += 4) {
-    memoryBarrierBuffer(); memoryBarrierShared(); barrier();
+    groupMemoryBarrier(); barrier();
     for (int p5 = int(lane); p5 < 32; p5 += 64) {
       const int64_t x5 = p5 / 4;
       const int64_t x6 = (p5) % 4;
@@ -142,7 +142,7 @@ void main() {
         m4[uint((x7 * 16 + x8 * 4 + x9))] = float(0.0f);
       }
     }
-    memoryBarrierBuffer(); memoryBarrierShared(); barrier();
+    groupMemoryBarrier(); barrier();
      {
       const int64_t M = tang_lesser(8, (-x0 + 19));
       const int64_t N = tang_lesser(8, (-x1 + 21));
@@ -210,7 +210,7 @@ void main() {
       }
     }
   }
-  memoryBarrierBuffer(); memoryBarrierShared(); barrier();
+  groupMemoryBarrier(); barrier();
   for (int p7 = int(lane); p7 < 64; p7 += 64) {
     const int64_t x14 = p7 / 8;
     const int64_t x15 = (p7) % 8;
