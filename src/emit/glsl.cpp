@@ -50,7 +50,7 @@ Spelling glsl_spelling() {
 class GlslDialect : public GpuDialect {
 public:
   GlslDialect() {
-    barrier = "memoryBarrierBuffer(); memoryBarrierShared(); barrier();";
+    barrier = "groupMemoryBarrier(); barrier();"; // only the workgroup waits for what it wrote, in whatever memory
     unroll = "[[unroll]]";
     lane = "gl_LocalInvocationIndex";
     group = "(gl_WorkGroupID.x + gl_WorkGroupID.y * gl_NumWorkGroups.x)";

@@ -34,7 +34,9 @@ void print_gpu_contract(Unit& u, const GpuDialect& d, const kernel::Contract& c)
     const std::string n = number(points(axes));
     u.line(d.constant(d.integer, as, end ? "tang_lesser(" + n + ", " + text(*end) + ")" : n));
   };
-  extent("M", c.m, c.m_end), extent("N", c.n, c.n_end), extent("K", c.k, c.k_end);
+  check(points(c.k) < INT32_MAX / 2, "terms of a block are counted in 32 bits");
+  extent("M", c.m, c.m_end), extent("N", c.n, c.n_end);
+  if (c.k_end) extent("K", c.k, c.k_end);
   auto blocks = [](const std::vector<TileAxis>& axes, int64_t size) {
     return points(axes) / axes.back().extent * ceil_div(axes.back().extent, size);
   };
@@ -62,15 +64,26 @@ void print_gpu_contract(Unit& u, const GpuDialect& d, const kernel::Contract& c)
   count("rows", "M - " + text(fm), mi), count("columns", "N - " + text(fn), ni);
   u.line("if (rows <= 0 || columns <= 0) { continue; }");
   auto index = [&](const Memory& m) { return m.size() < INT32_MAX ? d.counter : d.integer; };
-  u.line(d.array(index(ma), "ra", R)), u.line(d.array(index(mb), "cb", V)), u.line(d.array(real, "acc", R, V));
+  u.line(d.array(real, "acc", R, V));
   const std::string column = "lane % " + w + " + v * " + w;
-  rounds("r", R);
-  u.line("ra[r] = " + d.pick("r < rows", "r", "rows - 1") + " * " + number(coefficient(oa, mi.var)) + ";");
-  u.close();
-  rounds("v", V);
-  u.line(d.constant(d.counter, "x", column));
-  u.line("cb[v] = " + d.pick("x < columns", "x", "columns - 1") + " * " + number(coefficient(ob, ni.var)) + ";");
-  u.close();
+  // Where every block is whole its places are known while compiling: neighbours can be read at once.
+  const bool all_rows = !c.m_end && mi.extent % R == 0, all_columns = !c.n_end && ni.extent % (V * W) == 0;
+  if (!all_rows) {
+    u.line(d.array(index(ma), "ra", R));
+    rounds("r", R);
+    u.line("ra[r] = " + d.pick("r < rows", "r", "rows - 1") + " * " + number(coefficient(oa, mi.var)) + ";");
+    u.close();
+  }
+  if (!all_columns) {
+    u.line(d.array(index(mb), "cb", V));
+    rounds("v", V);
+    u.line(d.constant(d.counter, "x", column));
+    u.line("cb[v] = " + d.pick("x < columns", "x", "columns - 1") + " * " + number(coefficient(ob, ni.var)) + ";");
+    u.close();
+  }
+  const std::string row_place = all_rows ? "r * " + number(coefficient(oa, mi.var)) : "ra[r]";
+  const std::string column_place =
+      all_columns ? "(lane % " + w + ") * " + number(coefficient(ob, ni.var)) + " + v * " + number(W * coefficient(ob, ni.var)) : "cb[v]";
   rounds("r", R), rounds("v", V);
   u.line("acc[r][v] = " + d.zero(Type::real, u.wide) + ";");
   u.close(), u.close();
@@ -78,32 +91,36 @@ void print_gpu_contract(Unit& u, const GpuDialect& d, const kernel::Contract& c)
     for (auto& x : c.k) a = without(a, x.var);
     return text(a);
   };
-  std::string at_a = outside(oa), at_b = outside(ob), flat;
+  u.line(d.constant(index(ma), "ia0", d.cast(index(ma), "(" + outside(oa) + ")")));
+  u.line(d.constant(index(mb), "ib0", d.cast(index(mb), "(" + outside(ob) + ")")));
+  std::string at_a = "ia0", at_b = "ib0", flat;
   int64_t below = points(c.k);
+  if (c.k_end) u.line(d.constant(d.counter, "terms", d.cast(d.counter, "K")));
   for (auto& x : c.k) {
     below /= x.extent;
     const std::string v = name(x.var), here = flat.empty() ? v + " * " + number(below)
                                                            : flat + " + " + v + " * " + number(below);
-    u.open(d.loop(d.integer, v, "0", v + " < " + number(x.extent) + " && " + here + " < K", "1"));
+    if (&x == &c.k.back() && !d.unroll.empty() && d.unroll[0] == '#') u.line(d.unroll + " 4");
+    u.open(d.loop(d.counter, v, "0", v + " < " + number(x.extent) + (c.k_end ? " && " + here + " < terms" : ""), "1"));
     flat = here;
     at_a += " + " + v + " * " + number(coefficient(oa, x.var));
     at_b += " + " + v + " * " + number(coefficient(ob, x.var));
   }
-  u.line(d.constant(index(ma), "ia", d.cast(index(ma), "(" + at_a + ")")));
-  u.line(d.constant(index(mb), "ib", d.cast(index(mb), "(" + at_b + ")")));
+  u.line(d.constant(index(ma), "ia", at_a));
+  u.line(d.constant(index(mb), "ib", at_b));
   u.line(d.array(real, "b", V));
   rounds("v", V);
-  u.line("b[v] = " + u.load(c.b.memory, "ib + cb[v]") + ";");
+  u.line("b[v] = " + u.load(c.b.memory, "ib + " + column_place) + ";");
   u.close();
   rounds("r", R);
-  u.line(d.constant(real, "a", u.load(c.a.memory, "ia + ra[r]")));
+  u.line(d.constant(real, "a", u.load(c.a.memory, "ia + " + row_place)));
   rounds("v", V);
   u.line(std::string("acc[r][v] = ") + (u.wide ? "tang_dfma1" : "tang_fma1") + "(a, b[v], acc[r][v]);");
   u.close(), u.close();
   for (size_t a = 0; a < c.k.size(); ++a) u.close();
   rounds("r", R), rounds("v", V);
   u.line(d.constant(d.counter, "x", column));
-  u.open("if (r < rows && x < columns)");
+  u.open(all_rows && all_columns ? "" : "if (r < rows && x < columns)");
   const std::string place = text(od) + " + r * " + number(coefficient(od, mi.var)) + " + x * " +
                             number(coefficient(od, ni.var));
   u.line(u.store(c.dst.memory, place,

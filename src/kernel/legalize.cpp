@@ -55,6 +55,8 @@ int choose_vector(const Kernel& k, const std::vector<TileAxis>& axes, const std:
 }
 
 namespace {
+constexpr int least_rows = 2; // of a register block: fewer read as much as they multiply
+
 std::vector<const Ref*> pointers(const std::vector<Ref>& r) {
   std::vector<const Ref*> out;
   for (auto& x : r) out.push_back(&x);
@@ -83,10 +85,30 @@ Block legal(const Kernel& k, const Block& b, const target::Target& t) {
   }
   return out;
 }
+int64_t register_blocks(const Contract& c, int64_t lanes) {
+  auto blocks = [](const std::vector<TileAxis>& axes, int64_t size) {
+    int64_t n = ceil_div(axes.back().extent, size);
+    for (size_t a = 0; a + 1 < axes.size(); ++a) n *= axes[a].extent;
+    return n;
+  };
+  return blocks(c.m, c.rows) * blocks(c.n, c.vectors * lanes);
+}
+// Every subgroup has a register block, where smaller ones are enough for that.
+void spread(Contract& c, const target::Target& t) {
+  const int64_t subgroups = t.workgroup_limit / t.lanes;
+  while (register_blocks(c, t.lanes) < subgroups) {
+    Contract half = c;
+    if (c.vectors > 1) half.vectors = (c.vectors + 1) / 2;
+    else if (c.rows > least_rows && c.rows % 2 == 0) half.rows = c.rows / 2;
+    if (register_blocks(half, t.lanes) == register_blocks(c, t.lanes)) return;
+    c = half;
+  }
+}
 void fix_blocks(Block& b, const target::Target& t) {
   for (auto& s : b)
     std::visit(Match{[&](Contract& x) {
                        if (x.rows == 1 && x.vectors == 1) choose_block(x, t);
+                       spread(x, t);
                      },
                      [&](Loop& x) { fix_blocks(x.body, t); }, [&](If& x) { fix_blocks(x.then, t); }, [](auto&) {}},
                s.node);

@@ -59,13 +59,13 @@ kernel __attribute__((reqd_work_group_size(64, 1, 1))) void matmul(global const 
         const int rows = (int)tang_lesser(M - x10, 8 - x10);
         const int columns = (int)tang_lesser(N - (x11 * 4 + x12), 4 - x12);
         if (rows <= 0 || columns <= 0) { continue; }
-        int ra[4];
-        int cb[1];
         float acc[4][1];
+        int ra[4];
         #pragma unroll
         for (int r = 0; r < 4; r += 1) {
           ra[r] = (r < rows ? r : rows - 1) * 4;
         }
+        int cb[1];
         #pragma unroll
         for (int v = 0; v < 1; v += 1) {
           const int x = lane % 32 + v * 32;
@@ -78,9 +78,13 @@ kernel __attribute__((reqd_work_group_size(64, 1, 1))) void matmul(global const 
             acc[r][v] = 0x0p+0f;
           }
         }
-        for (int64_t x13 = 0; x13 < 4 && x13 * 1 < K; x13 += 1) {
-          const int ia = (int)((x10 * 4) + x13 * 1);
-          const int ib = (int)((x11 * 16 + x12) + x13 * 4);
+        const int ia0 = (int)((x10 * 4));
+        const int ib0 = (int)((x11 * 16 + x12));
+        const int terms = (int)K;
+        #pragma unroll 4
+        for (int x13 = 0; x13 < 4 && x13 * 1 < terms; x13 += 1) {
+          const int ia = ia0 + x13 * 1;
+          const int ib = ib0 + x13 * 4;
           float b[1];
           #pragma unroll
           for (int v = 0; v < 1; v += 1) {
@@ -152,13 +156,13 @@ kernel __attribute__((reqd_work_group_size(64, 1, 1))) void matmul(global const 
         const int rows = (int)tang_lesser(M - x10, 8 - x10);
         const int columns = (int)tang_lesser(N - (x11 * 4 + x12), 4 - x12);
         if (rows <= 0 || columns <= 0) { continue; }
-        int ra[4];
-        int cb[1];
         float acc[4][1];
+        int ra[4];
         #pragma unroll
         for (int r = 0; r < 4; r += 1) {
           ra[r] = (r < rows ? r : rows - 1) * 4;
         }
+        int cb[1];
         #pragma unroll
         for (int v = 0; v < 1; v += 1) {
           const int x = lane % 32 + v * 32;
@@ -171,9 +175,13 @@ kernel __attribute__((reqd_work_group_size(64, 1, 1))) void matmul(global const 
             acc[r][v] = 0x0p+0f;
           }
         }
-        for (int64_t x13 = 0; x13 < 4 && x13 * 1 < K; x13 += 1) {
-          const int ia = (int)((x10 * 4) + x13 * 1);
-          const int ib = (int)((x11 * 16 + x12) + x13 * 4);
+        const int ia0 = (int)((x10 * 4));
+        const int ib0 = (int)((x11 * 16 + x12));
+        const int terms = (int)K;
+        #pragma unroll 4
+        for (int x13 = 0; x13 < 4 && x13 * 1 < terms; x13 += 1) {
+          const int ia = ia0 + x13 * 1;
+          const int ib = ib0 + x13 * 4;
           float b[1];
           #pragma unroll
           for (int v = 0; v < 1; v += 1) {

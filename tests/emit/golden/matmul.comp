@@ -20,7 +20,7 @@ void main() {
   }
   const int64_t end1 = 12;
   for (int64_t x2 = 0; x2 < end1; x2 += 4) {
-    memoryBarrierBuffer(); memoryBarrierShared(); barrier();
+    groupMemoryBarrier(); barrier();
     for (int p2 = int(lane); p2 < 32; p2 += 64) {
       const int64_t x5 = p2 / 4;
       const int64_t x6 = (p2) % 4;
@@ -46,7 +46,7 @@ void main() {
         m4[uint((x7 * 16 + x8 * 4 + x9))] = float(0.0f);
       }
     }
-    memoryBarrierBuffer(); memoryBarrierShared(); barrier();
+    groupMemoryBarrier(); barrier();
      {
       const int64_t M = tang_lesser(8, (-x0 + 19));
       const int64_t N = tang_lesser(8, (-x1 + 21));
@@ -62,13 +62,13 @@ void main() {
         const int rows = int(tang_lesser(M - x10, 8 - x10));
         const int columns = int(tang_lesser(N - (x11 * 4 + x12), 4 - x12));
         if (rows <= 0 || columns <= 0) { continue; }
-        int ra[4];
-        int cb[1];
         float acc[4][1];
+        int ra[4];
         [[unroll]]
         for (int r = 0; r < 4; r += 1) {
           ra[r] = (r < rows ? r : rows - 1) * 4;
         }
+        int cb[1];
         [[unroll]]
         for (int v = 0; v < 1; v += 1) {
           const int x = lane % 32 + v * 32;
@@ -81,9 +81,12 @@ void main() {
             acc[r][v] = 0.0f;
           }
         }
-        for (int64_t x13 = 0; x13 < 4 && x13 * 1 < K; x13 += 1) {
-          const int ia = int(((x10 * 4) + x13 * 1));
-          const int ib = int(((x11 * 16 + x12) + x13 * 4));
+        const int ia0 = int(((x10 * 4)));
+        const int ib0 = int(((x11 * 16 + x12)));
+        const int terms = int(K);
+        for (int x13 = 0; x13 < 4 && x13 * 1 < terms; x13 += 1) {
+          const int ia = ia0 + x13 * 1;
+          const int ib = ib0 + x13 * 4;
           float b[1];
           [[unroll]]
           for (int v = 0; v < 1; v += 1) {
@@ -113,7 +116,7 @@ void main() {
   }
   const int64_t end4 = 13;
   for (int64_t x2 = 12; x2 < end4; x2 += 4) {
-    memoryBarrierBuffer(); memoryBarrierShared(); barrier();
+    groupMemoryBarrier(); barrier();
     for (int p5 = int(lane); p5 < 32; p5 += 64) {
       const int64_t x5 = p5 / 4;
       const int64_t x6 = (p5) % 4;
@@ -139,7 +142,7 @@ void main() {
         m4[uint((x7 * 16 + x8 * 4 + x9))] = float(0.0f);
       }
     }
-    memoryBarrierBuffer(); memoryBarrierShared(); barrier();
+    groupMemoryBarrier(); barrier();
      {
       const int64_t M = tang_lesser(8, (-x0 + 19));
       const int64_t N = tang_lesser(8, (-x1 + 21));
@@ -155,13 +158,13 @@ void main() {
         const int rows = int(tang_lesser(M - x10, 8 - x10));
         const int columns = int(tang_lesser(N - (x11 * 4 + x12), 4 - x12));
         if (rows <= 0 || columns <= 0) { continue; }
-        int ra[4];
-        int cb[1];
         float acc[4][1];
+        int ra[4];
         [[unroll]]
         for (int r = 0; r < 4; r += 1) {
           ra[r] = (r < rows ? r : rows - 1) * 4;
         }
+        int cb[1];
         [[unroll]]
         for (int v = 0; v < 1; v += 1) {
           const int x = lane % 32 + v * 32;
@@ -174,9 +177,12 @@ void main() {
             acc[r][v] = 0.0f;
           }
         }
-        for (int64_t x13 = 0; x13 < 4 && x13 * 1 < K; x13 += 1) {
-          const int ia = int(((x10 * 4) + x13 * 1));
-          const int ib = int(((x11 * 16 + x12) + x13 * 4));
+        const int ia0 = int(((x10 * 4)));
+        const int ib0 = int(((x11 * 16 + x12)));
+        const int terms = int(K);
+        for (int x13 = 0; x13 < 4 && x13 * 1 < terms; x13 += 1) {
+          const int ia = ia0 + x13 * 1;
+          const int ib = ib0 + x13 * 4;
           float b[1];
           [[unroll]]
           for (int v = 0; v < 1; v += 1) {
@@ -204,7 +210,7 @@ void main() {
       }
     }
   }
-  memoryBarrierBuffer(); memoryBarrierShared(); barrier();
+  groupMemoryBarrier(); barrier();
   for (int p7 = int(lane); p7 < 64; p7 += 64) {
     const int64_t x14 = p7 / 8;
     const int64_t x15 = (p7) % 8;

@@ -58,13 +58,13 @@ kernel void matmul(device const float* m0 [[buffer(0)]], device const float* m1 
         const int rows = (int)tang_lesser(M - x10, 8 - x10);
         const int columns = (int)tang_lesser(N - (x11 * 4 + x12), 4 - x12);
         if (rows <= 0 || columns <= 0) { continue; }
-        int ra[4];
-        int cb[1];
         float acc[4][1];
+        int ra[4];
         #pragma unroll
         for (int r = 0; r < 4; r += 1) {
           ra[r] = (r < rows ? r : rows - 1) * 4;
         }
+        int cb[1];
         #pragma unroll
         for (int v = 0; v < 1; v += 1) {
           const int x = lane % 32 + v * 32;
@@ -77,9 +77,13 @@ kernel void matmul(device const float* m0 [[buffer(0)]], device const float* m1 
             acc[r][v] = 0x0p+0f;
           }
         }
-        for (int64_t x13 = 0; x13 < 4 && x13 * 1 < K; x13 += 1) {
-          const int ia = (int)((x10 * 4) + x13 * 1);
-          const int ib = (int)((x11 * 16 + x12) + x13 * 4);
+        const int ia0 = (int)((x10 * 4));
+        const int ib0 = (int)((x11 * 16 + x12));
+        const int terms = (int)K;
+        #pragma unroll 4
+        for (int x13 = 0; x13 < 4 && x13 * 1 < terms; x13 += 1) {
+          const int ia = ia0 + x13 * 1;
+          const int ib = ib0 + x13 * 4;
           float b[1];
           #pragma unroll
           for (int v = 0; v < 1; v += 1) {
@@ -151,13 +155,13 @@ kernel void matmul(device const float* m0 [[buffer(0)]], device const float* m1 
         const int rows = (int)tang_lesser(M - x10, 8 - x10);
         const int columns = (int)tang_lesser(N - (x11 * 4 + x12), 4 - x12);
         if (rows <= 0 || columns <= 0) { continue; }
-        int ra[4];
-        int cb[1];
         float acc[4][1];
+        int ra[4];
         #pragma unroll
         for (int r = 0; r < 4; r += 1) {
           ra[r] = (r < rows ? r : rows - 1) * 4;
         }
+        int cb[1];
         #pragma unroll
         for (int v = 0; v < 1; v += 1) {
           const int x = lane % 32 + v * 32;
@@ -170,9 +174,13 @@ kernel void matmul(device const float* m0 [[buffer(0)]], device const float* m1 
             acc[r][v] = 0x0p+0f;
           }
         }
-        for (int64_t x13 = 0; x13 < 4 && x13 * 1 < K; x13 += 1) {
-          const int ia = (int)((x10 * 4) + x13 * 1);
-          const int ib = (int)((x11 * 16 + x12) + x13 * 4);
+        const int ia0 = (int)((x10 * 4));
+        const int ib0 = (int)((x11 * 16 + x12));
+        const int terms = (int)K;
+        #pragma unroll 4
+        for (int x13 = 0; x13 < 4 && x13 * 1 < terms; x13 += 1) {
+          const int ia = ia0 + x13 * 1;
+          const int ib = ib0 + x13 * 4;
           float b[1];
           #pragma unroll
           for (int v = 0; v < 1; v += 1) {

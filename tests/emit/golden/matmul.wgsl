@@ -66,12 +66,12 @@ fn main(@builtin(local_invocation_index) lane_id: u32, @builtin(workgroup_id) gr
         let rows: i32 = i32(tang_lesser(M - x10, 8 - x10));
         let columns: i32 = i32(tang_lesser(N - (x11 * 4 + x12), 4 - x12));
         if (rows <= 0 || columns <= 0) { continue; }
-        var ra: array<i32, 4>;
-        var cb: array<i32, 1>;
         var acc: array<array<f32, 1>, 4>;
+        var ra: array<i32, 4>;
         for (var r: i32 = 0; r < 4; r += 1) {
           ra[r] = select(rows - 1, r, r < rows) * 4;
         }
+        var cb: array<i32, 1>;
         for (var v: i32 = 0; v < 1; v += 1) {
           let x: i32 = lane % 32 + v * 32;
           cb[v] = select(columns - 1, x, x < columns) * 1;
@@ -81,9 +81,12 @@ fn main(@builtin(local_invocation_index) lane_id: u32, @builtin(workgroup_id) gr
             acc[r][v] = 0.0f;
           }
         }
-        for (var x13: i32 = 0; x13 < 4 && x13 * 1 < K; x13 += 1) {
-          let ia: i32 = i32(((x10 * 4) + x13 * 1));
-          let ib: i32 = i32(((x11 * 16 + x12) + x13 * 4));
+        let ia0: i32 = i32(((x10 * 4)));
+        let ib0: i32 = i32(((x11 * 16 + x12)));
+        let terms: i32 = i32(K);
+        for (var x13: i32 = 0; x13 < 4 && x13 * 1 < terms; x13 += 1) {
+          let ia: i32 = ia0 + x13 * 1;
+          let ib: i32 = ib0 + x13 * 4;
           var b: array<f32, 1>;
           for (var v: i32 = 0; v < 1; v += 1) {
             b[v] = m4[ib + cb[v]];
@@ -150,12 +153,12 @@ fn main(@builtin(local_invocation_index) lane_id: u32, @builtin(workgroup_id) gr
         let rows: i32 = i32(tang_lesser(M - x10, 8 - x10));
         let columns: i32 = i32(tang_lesser(N - (x11 * 4 + x12), 4 - x12));
         if (rows <= 0 || columns <= 0) { continue; }
-        var ra: array<i32, 4>;
-        var cb: array<i32, 1>;
         var acc: array<array<f32, 1>, 4>;
+        var ra: array<i32, 4>;
         for (var r: i32 = 0; r < 4; r += 1) {
           ra[r] = select(rows - 1, r, r < rows) * 4;
         }
+        var cb: array<i32, 1>;
         for (var v: i32 = 0; v < 1; v += 1) {
           let x: i32 = lane % 32 + v * 32;
           cb[v] = select(columns - 1, x, x < columns) * 1;
@@ -165,9 +168,12 @@ fn main(@builtin(local_invocation_index) lane_id: u32, @builtin(workgroup_id) gr
             acc[r][v] = 0.0f;
           }
         }
-        for (var x13: i32 = 0; x13 < 4 && x13 * 1 < K; x13 += 1) {
-          let ia: i32 = i32(((x10 * 4) + x13 * 1));
-          let ib: i32 = i32(((x11 * 16 + x12) + x13 * 4));
+        let ia0: i32 = i32(((x10 * 4)));
+        let ib0: i32 = i32(((x11 * 16 + x12)));
+        let terms: i32 = i32(K);
+        for (var x13: i32 = 0; x13 < 4 && x13 * 1 < terms; x13 += 1) {
+          let ia: i32 = ia0 + x13 * 1;
+          let ib: i32 = ib0 + x13 * 4;
           var b: array<f32, 1>;
           for (var v: i32 = 0; v < 1; v += 1) {
             b[v] = m4[ib + cb[v]];

@@ -23,7 +23,7 @@ void main() {
       m2[uint((x1 * 16 + x3))] = float(a0);
     }
   }
-  memoryBarrierBuffer(); memoryBarrierShared(); barrier();
+  groupMemoryBarrier(); barrier();
   for (int p1 = int(lane); p1 < 2; p1 += 64) {
     const int64_t x1 = p1;
     if ((-x0 - x1 + 4) >= 0) {
