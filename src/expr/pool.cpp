@@ -86,7 +86,7 @@ bool Pool::before(Id a, Id b) const {
 }
 
 namespace {
-constexpr size_t longest = 2000; // of a printed term: a shared one is written once a use, which can be 2^n times
+constexpr size_t longest = 2000; // of a printed term: what is shared is written once a use, up to 2^n times
 
 void write(const Pool& p, Id id, std::string& out) {
   const Term& t = p[id];
