@@ -269,7 +269,8 @@ void Tape::evaluate_read(Run& run, const Instr& in) const {
   }
 }
 
-// A bound whose uniform is absent does not hold; a fault is kept unless another piece holds.
+// A bound whose uniform is absent does not hold. False beats fault within a piece; a fault is kept unless
+// another piece holds.
 void Tape::evaluate_holds(Run& run, const Instr& in) const {
   Reg& d = run.regs[size_t(in.dst)];
   const int n = run.count;
@@ -290,13 +291,16 @@ void Tape::evaluate_holds(Run& run, const Instr& in) const {
   for (int l = 0; l < n; ++l) {
     bool holds = false, fault = false;
     for (auto& piece : in.pieces) {
+      bool unknown = false;
       holds = std::all_of(piece.begin(), piece.end(), [&](int f) {
         uint8_t state = uint8_t(State::present);
         const int64_t v = form_at(run, f, l, state);
-        fault |= state == uint8_t(State::fault);
-        return !state && v >= 0;
+        const bool faults = state == uint8_t(State::fault);
+        unknown |= faults;
+        return faults || (!state && v >= 0);
       });
-      if (holds) break;
+      fault |= holds && unknown;
+      if ((holds = holds && !unknown)) break;
     }
     d.i[l] = holds;
     d.s[l] = uint8_t(!holds && fault ? State::fault : State::present);

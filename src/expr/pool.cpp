@@ -85,17 +85,34 @@ bool Pool::before(Id a, Id b) const {
   return a < b;
 }
 
-std::string Pool::print(Id id) const {
-  const Term& t = terms_[id];
-  if (t.op == Op::literal) {
-    if (t.type == Type::real) return shortest(t.r);
-    if (t.type == Type::boolean) return t.whole ? "true" : "false";
-    return std::to_string(t.whole);
+namespace {
+constexpr size_t longest = 2000; // of a printed term: what is shared is written once a use, up to 2^n times
+
+void write(const Pool& p, Id id, std::string& out) {
+  const Term& t = p[id];
+  if (out.size() > longest) {
+    if (out.compare(out.size() - 2, 2, "..")) out += "..";
+  } else if (t.op == Op::literal) {
+    out += t.type == Type::real      ? shortest(t.r)
+           : t.type == Type::boolean ? (t.whole ? "true" : "false")
+                                     : std::to_string(t.whole);
+  } else if (!t.arity()) {
+    out += row(t.op).name + std::to_string(t.whole);
+  } else {
+    out += row(t.op).name;
+    for (int k = 0; k < t.arity() && out.size() <= longest; ++k) {
+      out += k ? ", " : "(";
+      write(p, t.args[size_t(k)], out);
+    }
+    out += out.size() > longest ? "" : ")";
   }
-  if (!t.arity()) return row(t.op).name + std::to_string(t.whole);
-  std::string out = row(t.op).name;
-  for (int k = 0; k < t.arity(); ++k) out += (k ? ", " : "(") + print(t.args[size_t(k)]);
-  return out + ")";
+}
+} // namespace
+
+std::string Pool::print(Id id) const {
+  std::string out;
+  write(*this, id, out);
+  return out;
 }
 
 namespace {

@@ -165,7 +165,7 @@ void run_on_c(std::vector<Job>& jobs, const Toolchain& tools, const std::functio
   for (auto& [lanes, all] : kernels) {
     try {
       libraries[lanes] = compile(unit(lanes, all));
-    } catch (const Error&) {} // found again below, by the one that causes it
+    } catch (const std::exception&) {} // found again below, by the one that causes it
   }
   for (size_t k = 0; k < jobs.size(); ++k) {
     Job& j = jobs[k];
@@ -181,6 +181,9 @@ void run_on_c(std::vector<Job>& jobs, const Toolchain& tools, const std::functio
         library = compile(unit(printed(j), own));
       } catch (const Error& e) {
         j.faults.push_back({"compiler", e.what()});
+        continue;
+      } catch (const std::exception& e) {
+        j.faults.push_back({"bug", e.what()});
         continue;
       }
     }

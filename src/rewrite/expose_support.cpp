@@ -250,7 +250,13 @@ Graph expose_support(const Graph& g) {
 }
 
 namespace {
-// Does an or_else catch the absence of a read, or a bound that of an index?
+// Is a read of what only live steps emit, which no domain shows?
+bool is_live_emit(const Graph& g, Port from) {
+  const ir::Recur* r = g[from.node].recur();
+  return r && from.port >= r->states.size() && r->live != ir::everywhere();
+}
+
+// Does an or_else catch the absence of a read, a bound that of an index, or a fold that of a step?
 bool catches_absence(const Graph& g) {
   const auto partial = [&](Port from) {
     const Comp* c = g[from.node].comp();
@@ -263,6 +269,8 @@ bool catches_absence(const Graph& g) {
     if (const Comp* c = g[id].comp()) {
       for (int a : index_reads(*c))
         if (partial(c->args[size_t(a)].from)) return true;
+      for (auto& a : c->args)
+        if (c->monoid && is_live_emit(g, a.from)) return true;
       for (Id l : c->lift)
         for (Id x : expr::subterms(g.pool, l, Op::or_else))
           for (Id r : expr::subterms(g.pool, g.pool[x].args[0], Op::arg))
