@@ -5,11 +5,12 @@
 
 #include "tang/base/error.hpp"
 #include "tang/emit/c_body.hpp"
+#include "tang/emit/c_joint.hpp"
 
 namespace tang::emit {
 
 namespace {
-class ApplyText {
+class ApplyText : public RowPass {
 public:
   ApplyText(Unit& u, const kernel::Apply& a) : u_(u), a_(a), axes_(a.axes) {
     for (auto& f : a.fill) fills_ |= f.has_value();
@@ -25,6 +26,34 @@ public:
                          m.size() * 4 >= u.o.stream_bytes);
     }
   }
+
+  // One axis in vectors, without a test.
+  bool is_row(const std::string& prefix) {
+    text_->prefix(prefix);
+    return axes_.size() == 1 && lane_ == axes_[0].var && rows_ < 0 && hoists_ && !fills_ && !a_.body.when &&
+           a_.bounds.empty() && a_.partial.empty();
+  }
+
+  const TileAxis& axis() const override { return axes_[0]; }
+
+  int ways() const override { return 1; }
+
+  void before() override { text_->declare(0); }
+
+  void compute(int, const std::string& at) override {
+    u_.line("const int64_t " + name(lane_) + " = " + at + ";");
+    text_->declare(1);
+  }
+
+  void store() override {
+    for (size_t k = 0; k < a_.dst.size(); ++k) store(k, value(k), true, "");
+  }
+
+  std::string value(size_t k) override { return text_->value(a_.body.values[k], true); }
+
+  void at_hand(int ref, const std::string& is) override { text_->name_ref(ref, is); }
+
+  void after() override {}
 
   void print() {
     u_.open("");
@@ -285,5 +314,11 @@ private:
 } // namespace
 
 void print_apply(Unit& u, const kernel::Apply& a) { ApplyText(u, a).print(); }
+
+std::unique_ptr<RowPass> row_pass(Unit& u, const kernel::Apply& a, const std::string& prefix) {
+  auto out = std::make_unique<ApplyText>(u, a);
+  if (!out->is_row(prefix)) return nullptr;
+  return out;
+}
 
 } // namespace tang::emit

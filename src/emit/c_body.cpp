@@ -150,6 +150,7 @@ void BodyText::declare_ref(const std::string& as, int r, const std::string& mask
   const Type type = expr::type_of(m.format);
   if (!ref_vector(r)) return u_.line(u_.d.constant(u_.d.type(type, u_.wide), as, element(r, "")));
   const std::string t = value_type(type, u_.wide, true);
+  if (auto it = ref_text_.find(r); it != ref_text_.end()) return u_.line("const " + t + " " + as + " = " + it->second + ";");
   const Affine at = offset(u_, ref);
   bool scatters = false; // a gathered coordinate differs from lane to lane
   std::string gathered;
@@ -325,7 +326,7 @@ void BodyText::declare(int level, const std::string& mask, Part part) {
     const Term& t = p_[id];
     if (level_.at(id) != level || t.op == Op::literal || t.op == Op::var) continue;
     if (part != both && condition_.count(id) != (part == condition)) continue;
-    const std::string as = (body_ ? "t" : "c") + std::to_string(n);
+    const std::string as = prefix_ + (body_ ? "t" : "c") + std::to_string(n);
     if (t.op == Op::arg) {
       declare_ref(as, int(t.whole), vector_.at(id) ? mask : "");
     } else {

@@ -28,6 +28,8 @@ public:
 
   bool has_nowhere() const { return nowhere_; }
 
+  void prefix(const std::string& p) { prefix_ = p; } // of the names of terms, beside other statements' terms
+
   void name_var(int64_t leaf, std::string text, bool vector);
   void name_ref(int r, std::string text) { ref_text_[r] = std::move(text); } // a read that is at hand
 
@@ -53,6 +55,7 @@ private:
   std::map<Id, std::string> names_;
   std::map<Id, Range> ranges_;
   std::map<int, std::string> ref_text_;
+  std::string prefix_;
   bool nowhere_ = false;
 };
 
