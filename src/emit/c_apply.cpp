@@ -28,8 +28,7 @@ public:
   }
 
   // One axis in vectors, without a test.
-  bool is_row(const std::string& prefix) {
-    text_->prefix(prefix);
+  bool is_row() const {
     return axes_.size() == 1 && lane_ == axes_[0].var && rows_ < 0 && hoists_ && !fills_ && !a_.body.when &&
            a_.bounds.empty() && a_.partial.empty();
   }
@@ -38,22 +37,19 @@ public:
 
   int ways() const override { return 1; }
 
-  void before() override { text_->declare(0); }
+  BodyText& terms() override { return *text_; }
 
-  void compute(int, const std::string& at) override {
-    u_.line("const int64_t " + name(lane_) + " = " + at + ";");
-    text_->declare(1);
-  }
+  void start() override {}
+
+  void combine(int) override {}
 
   void store() override {
     for (size_t k = 0; k < a_.dst.size(); ++k) store(k, value(k), true, "");
   }
 
-  std::string value(size_t k) override { return text_->value(a_.body.values[k], true); }
-
-  void at_hand(int ref, const std::string& is) override { text_->name_ref(ref, is); }
-
   void after() override {}
+
+  std::string value(size_t k) override { return text_->value(a_.body.values[k], true); }
 
   void print() {
     u_.open("");
@@ -315,9 +311,9 @@ private:
 
 void print_apply(Unit& u, const kernel::Apply& a) { ApplyText(u, a).print(); }
 
-std::unique_ptr<RowPass> row_pass(Unit& u, const kernel::Apply& a, const std::string& prefix) {
+std::unique_ptr<RowPass> row_pass(Unit& u, const kernel::Apply& a, const std::string&) {
   auto out = std::make_unique<ApplyText>(u, a);
-  if (!out->is_row(prefix)) return nullptr;
+  if (!out->is_row()) return nullptr;
   return out;
 }
 

@@ -42,7 +42,7 @@ public:
 
   // One axis of partial lanes, without a test.
   bool is_row(const std::string& prefix) {
-    text_->prefix(prefix), prefix_ = prefix;
+    prefix_ = prefix;
     return kept_.empty() && folded_.size() == 1 && partial_lanes_ && hoists_ && !f_.body.when &&
            f_.bounds.empty() && f_.limits.empty() && f_.partial.empty() && !f_.accumulate;
   }
@@ -51,20 +51,15 @@ public:
 
   int ways() const override { return ways_; }
 
-  void before() override { text_->declare(0), start(); }
+  BodyText& terms() override { return *text_; }
 
-  void compute(int way, const std::string& at) override {
-    u_.line("const int64_t " + name(lane_) + " = " + at + ";");
-    term(way);
-  }
+  void combine(int way) override { add(ways_ > 1 ? way : 0, ""); }
 
   void store() override {}
 
-  std::string value(size_t) override { return ""; }
-
-  void at_hand(int ref, const std::string& is) override { text_->name_ref(ref, is); }
-
   void after() override { join_chains(), finish(); }
+
+  std::string value(size_t) override { return ""; }
 
   void print() {
     u_.open("");
@@ -246,7 +241,7 @@ private:
     if (!test.empty()) u_.close();
   }
 
-  void start() {
+  void start() override {
     const bool vector = lane_ >= 0;
     for (int w = 0; w < ways_; ++w)
       for (size_t c = 0; c < n_; ++c) {
@@ -410,6 +405,12 @@ private:
     live_term(chain, level, term_mask_.empty() ? kept_mask_ : term_mask_, term_mask_);
   }
 
+  void add(int chain, const std::string& mask) {
+    std::vector<std::string> lift;
+    for (size_t c = 0; c < n_; ++c) lift.push_back(text_->value(f_.body.values[c], lane_ >= 0));
+    join(accs(chain), accs(chain), lift, lane_ >= 0, mask);
+  }
+
   // Reads under `reads`; counts under `counts` (dead lanes of a kept tail may count: they are not stored).
   void live_term(int chain, int level, const std::string& reads, const std::string& counts) {
     const bool vector = lane_ >= 0;
@@ -436,9 +437,7 @@ private:
       u_.open("if (" + text_->value(*f_.body.when, false) + ")");
       if (late) text_->declare(level, "", BodyText::rest);
     }
-    std::vector<std::string> lift;
-    for (size_t c = 0; c < n_; ++c) lift.push_back(text_->value(f_.body.values[c], vector));
-    join(accs(chain), accs(chain), lift, vector, mask);
+    add(chain, mask);
     if (f_.body.when && !vector) u_.close();
     if (!test.empty()) u_.close();
   }

@@ -1,13 +1,18 @@
 #include "tang/emit/c_joint.hpp"
 
-#include "tang/base/error.hpp"
+#include <algorithm>
+
+#include "tang/expr/effort.hpp"
 
 namespace tang::emit {
 
 namespace {
 constexpr int most_chains = 2;      // more of them in several statements do not stay in registers
 constexpr int64_t wide_row = 1024;  // columns
-constexpr int64_t ahead = 128;      // elements: what a pass over far memory asks for before it gets there
+// Elements: what a pass over far memory asks for before it gets there, alone and beside dear arithmetic, which has more
+// rounds in flight between them.
+constexpr int64_t near_ahead = 128, far_ahead = 512;
+constexpr int dear = 8; // passes of adds
 
 // What a statement touches: an element that moves with the lanes, or what is read or written outside the loop.
 struct Touch {
@@ -65,16 +70,19 @@ struct Handed {
 };
 
 struct Run {
-  std::vector<std::unique_ptr<RowPass>> passes;
+  std::vector<std::vector<std::unique_ptr<RowPass>>> passes; // of each statement, a vector of the round
+  std::vector<std::unique_ptr<kernel::Stmt>> moved;          // their copies
   std::vector<const kernel::Stmt*> statements;
   std::vector<Touch> touched;
   std::vector<Handed> handed;
 };
 
-const std::vector<Ref>& reads(const kernel::Stmt& s) {
-  if (auto* a = std::get_if<kernel::Apply>(&s.node)) return a->body.refs;
-  return std::get<kernel::Fold>(s.node).body.refs;
+const kernel::Body& body_of(const kernel::Stmt& s) {
+  if (auto* a = std::get_if<kernel::Apply>(&s.node)) return a->body;
+  return std::get<kernel::Fold>(s.node).body;
 }
+
+const std::vector<Ref>& reads(const kernel::Stmt& s) { return body_of(s).refs; }
 
 // Elements that an earlier pass of the run writes where this one reads them. False: they are not kept as they are
 // computed.
@@ -99,6 +107,26 @@ std::unique_ptr<RowPass> pass_of(Unit& u, const kernel::Stmt& s, const std::stri
   return row_pass(u, std::get<kernel::Fold>(s.node), prefix);
 }
 
+// Nothing but its reads and writes says where on the row it is.
+bool is_movable(const Unit& u, const kernel::Stmt& s, Var axis) {
+  const kernel::Body& b = body_of(s);
+  if (!b.guards.empty()) return false;
+  for (Id id : expr::schedule(*u.k.pool, b.values))
+    if ((*u.k.pool)[id].op == expr::Op::coord && (*u.k.pool)[id].whole == axis) return false;
+  return true;
+}
+
+kernel::Stmt moved(const kernel::Stmt& s, Var axis, int64_t by) {
+  kernel::Stmt out = s;
+  auto move = [&](std::vector<Ref>& refs) {
+    for (auto& r : refs)
+      for (auto& c : r.index) c.affine = c.affine + kernel::constant(coefficient(c.affine, axis) * by);
+  };
+  if (auto* a = std::get_if<kernel::Apply>(&out.node)) move(a->body.refs), move(a->dst);
+  if (auto* f = std::get_if<kernel::Fold>(&out.node)) move(f->body.refs);
+  return out;
+}
+
 Run run_at(Unit& u, const kernel::Block& b, size_t at) {
   Run run;
   for (size_t i = at; i < b.size(); ++i) {
@@ -110,13 +138,20 @@ Run run_at(Unit& u, const kernel::Block& b, size_t at) {
     for (auto& x : run.touched)
       for (auto& y : here) fits &= agree(x, y);
     if (!fits) break;
-    auto pass = pass_of(u, b[i], "p" + std::to_string(i - at));
-    if (!pass || pass->ways() > most_chains || pass->axis().extent < wide_row ||
-        pass->axis().extent % (most_chains * u.lanes) ||
-        (!run.passes.empty() && run.passes[0]->axis().extent != pass->axis().extent))
+    const std::string prefix = "p" + std::to_string(i - at);
+    std::vector<std::unique_ptr<RowPass>> passes;
+    for (int w = 0; w < most_chains; ++w) {
+      run.moved.push_back(std::make_unique<kernel::Stmt>(moved(b[i], axis, w * u.lanes)));
+      passes.push_back(pass_of(u, *run.moved.back(), prefix));
+      if (!passes.back()) return run;
+      passes.back()->terms().prefix(prefix + "w" + std::to_string(w));
+    }
+    const TileAxis row = passes[0]->axis();
+    if (!is_movable(u, b[i], axis) || passes[0]->ways() > most_chains || row.extent < wide_row ||
+        row.extent % (most_chains * u.lanes) ||
+        (!run.passes.empty() && run.passes[0][0]->axis().extent != row.extent) || !hand_over(u, run, b[i]))
       break;
-    if (!hand_over(u, run, b[i])) break;
-    run.passes.push_back(std::move(pass)), run.statements.push_back(&b[i]);
+    run.passes.push_back(std::move(passes)), run.statements.push_back(&b[i]);
     run.touched.insert(run.touched.end(), here.begin(), here.end());
   }
   return run;
@@ -128,28 +163,37 @@ bool is_far(const Unit& u, const Touch& t) {
   return m.home == kernel::Home::global && m.format == Format::f32 && m.size() * 4 >= u.o.stream_bytes;
 }
 
+// Each line of a round.
+void ask(Unit& u, int memory, const std::string& at, int near) {
+  for (int e = 0; e < most_chains * u.lanes; e += 16)
+    u.line("__builtin_prefetch(m" + std::to_string(memory) + " + " + at + (e ? " + " + number(e) : "") + ", 0, " +
+           number(near) + ");");
+}
+
 // What was planned for one of the statements; else the last pass that reads far memory, which brings in what the
 // others read later, asks a little ahead.
 void fetch(Unit& u, const Run& run, const std::string& at) {
-  std::string last;
+  std::pair<int, std::string> last = {-1, ""};
   for (size_t s = 0; s < run.statements.size(); ++s)
     for (auto& p : u.prefetches)
       if (p.host == node_of(*run.statements[s])) {
         const Var axis = axis_of(*run.statements[s]);
-        u.line("__builtin_prefetch(m" + std::to_string(p.memory) + " + " + text(without(p.at, axis)) + " + " + at +
-               ", 0, 2);");
-        last = "none";
+        ask(u, p.memory, text(without(p.at, axis)) + " + " + at, 2);
+        last = {p.memory, ""};
       }
-  if (!last.empty()) return;
+  if (last.first >= 0) return;
+  int effort = 0;
+  for (auto* s : run.statements)
+    for (Id v : body_of(*s).values) effort = std::max(effort, expr::effort(*u.k.pool, v));
+  const int64_t ahead = effort >= dear ? far_ahead : near_ahead;
   for (size_t s = 0; s < run.statements.size(); ++s) {
     std::vector<Touch> here;
     touches(u, *run.statements[s], axis_of(*run.statements[s]), here);
     for (auto& t : here)
       if (is_far(u, t))
-        last = "__builtin_prefetch(m" + std::to_string(t.memory) + " + " +
-               text(t.at + kernel::constant(ahead)) + " + " + at + ", 0, 3);";
+        last = {t.memory, text(t.at + kernel::constant(ahead)) + " + " + at};
   }
-  if (!last.empty()) u.line(last);
+  if (last.first >= 0) ask(u, last.first, last.second, 3);
 }
 } // namespace
 
@@ -158,25 +202,30 @@ size_t print_joint(Unit& u, const kernel::Block& b, size_t at) {
   const Run run = run_at(u, b, at);
   if (run.passes.size() < 2) return 0;
   u.open("");
-  for (auto& p : run.passes) p->before();
-  const std::string i = u.fresh("i"), step = number(most_chains * u.lanes);
-  u.open("for (int64_t " + i + " = 0; " + i + " < " + number(run.passes[0]->axis().extent) + "; " + i + " += " + step +
-         ")");
-  for (int w = 0; w < most_chains; ++w) {
-    const std::string here = w ? i + " + " + number(w * u.lanes) : i;
-    u.open("");
-    if (w * u.lanes % 16 == 0) fetch(u, run, here); // once a line
-    for (size_t s = 0; s < run.passes.size(); ++s) {
-      for (auto& h : run.handed)
-        if (h.to == s) run.passes[s]->at_hand(h.ref, run.passes[h.from]->value(h.k));
-      run.passes[s]->compute(run.passes[s]->ways() > 1 ? w : 0, here);
-    }
-    // All reads before all writes: a read of the same place of another page waits for a write, as if it were one.
-    for (auto& p : run.passes) p->store();
-    u.close();
+  for (auto& p : run.passes) {
+    for (auto& way : p) way->terms().declare(0);
+    p[0]->start();
   }
+  const std::string i = u.fresh("i"), step = number(most_chains * u.lanes);
+  const std::string end = number(run.passes[0][0]->axis().extent);
+  u.open("for (int64_t " + i + " = 0; " + i + " < " + end + "; " + i + " += " + step + ")");
+  fetch(u, run, i);
+  for (size_t s = 0; s < run.passes.size(); ++s) {
+    auto& p = run.passes[s];
+    u.line("const int64_t " + name(p[0]->axis().var) + " = " + i + ";");
+    for (auto& h : run.handed)
+      for (size_t w = 0; h.to == s && w < p.size(); ++w)
+        p[w]->terms().name_ref(h.ref, run.passes[h.from][w]->value(h.k));
+    std::vector<BodyText*> texts;
+    for (auto& way : p) texts.push_back(&way->terms());
+    BodyText::declare_together(texts, 1);
+    for (size_t w = 0; w < p.size(); ++w) p[w]->combine(int(w));
+  }
+  // All reads before all writes: a read of the same place of another page waits for a write, as if it were one.
+  for (int w = 0; w < most_chains; ++w)
+    for (auto& p : run.passes) p[size_t(w)]->store();
   u.close();
-  for (auto& p : run.passes) u.open(""), p->after(), u.close();
+  for (auto& p : run.passes) u.open(""), p[0]->after(), u.close();
   u.close();
   return run.passes.size();
 }
