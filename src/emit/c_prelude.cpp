@@ -351,13 +351,11 @@ TANG F tang_exp2_quickW(F x) {
   return tang_exp2_nearW(x - (t - 0x1.8p20f), s);
 }
 // Where s and r s may not be normal numbers.
-TANG int tang_far_ofW(U magnitude) { return __builtin_ia32_movmskps256((F)(I)((F)magnitude < 100.0f)) != 0xff; }
-TANG int tang_far_of_2W(F a, F b) {
-  return tang_far_ofW((U)__builtin_ia32_pmaxud256((I)((U)a & 0x7fffffffu), (I)((U)b & 0x7fffffffu)));
-}
+TANG I tang_nearW(F x) { return (F)((U)x & 0x7fffffffu) < 100.0f; }
+TANG int tang_far_of_2W(F a, F b) { return __builtin_ia32_movmskps256((F)(tang_nearW(a) & tang_nearW(b))) != 0xff; }
 TANG F tang_exp2W(F x) {
   const F y = tang_exp2_quickW(x);
-  return __builtin_expect(tang_far_ofW((U)x & 0x7fffffffu), 0) ? tang_exp2_farW(x) : y;
+  return __builtin_expect(__builtin_ia32_movmskps256((F)tang_nearW(x)) == 0xff, 1) ? y : tang_exp2_farW(x);
 }
 #else
 #define tang_exp2W tang_exp2_anyW
