@@ -6,7 +6,7 @@
 #include "tang/base/error.hpp"
 #include "tang/base/match.hpp"
 #include "tang/base/number.hpp"
-#include "tang/emit/c_kernel.hpp"
+#include "tang/emit/c_joint.hpp"
 
 namespace tang::emit {
 
@@ -100,7 +100,13 @@ void print_stmt(Unit& u, const kernel::Stmt& s) {
 }
 
 void print_block(Unit& u, const kernel::Block& b) {
-  for (auto& s : b) print_stmt(u, s);
+  for (auto& s : b) declare_axes(u, s);
+  for (size_t i = 0; i < b.size();) {
+    if (const size_t joined = print_joint(u, b, i))
+      i += joined;
+    else
+      print_stmt(u, b[i++]);
+  }
 }
 } // namespace
 

@@ -5,11 +5,12 @@
 
 #include "tang/base/error.hpp"
 #include "tang/emit/c_body.hpp"
+#include "tang/emit/c_joint.hpp"
 
 namespace tang::emit {
 
 namespace {
-class ApplyText {
+class ApplyText : public RowPass {
 public:
   ApplyText(Unit& u, const kernel::Apply& a) : u_(u), a_(a), axes_(a.axes) {
     for (auto& f : a.fill) fills_ |= f.has_value();
@@ -25,6 +26,30 @@ public:
                          m.size() * 4 >= u.o.stream_bytes);
     }
   }
+
+  // One axis in vectors, without a test.
+  bool is_row() const {
+    return axes_.size() == 1 && lane_ == axes_[0].var && rows_ < 0 && hoists_ && !fills_ && !a_.body.when &&
+           a_.bounds.empty() && a_.partial.empty();
+  }
+
+  const TileAxis& axis() const override { return axes_[0]; }
+
+  int ways() const override { return 1; }
+
+  BodyText& terms() override { return *text_; }
+
+  void start() override {}
+
+  void combine(int) override {}
+
+  void store() override {
+    for (size_t k = 0; k < a_.dst.size(); ++k) store(k, value(k), true, "");
+  }
+
+  void after() override {}
+
+  std::string value(size_t k) override { return text_->value(a_.body.values[k], true); }
 
   void print() {
     u_.open("");
@@ -285,5 +310,11 @@ private:
 } // namespace
 
 void print_apply(Unit& u, const kernel::Apply& a) { ApplyText(u, a).print(); }
+
+std::unique_ptr<RowPass> row_pass(Unit& u, const kernel::Apply& a, const std::string&) {
+  auto out = std::make_unique<ApplyText>(u, a);
+  if (!out->is_row()) return nullptr;
+  return out;
+}
 
 } // namespace tang::emit

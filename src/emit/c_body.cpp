@@ -75,6 +75,9 @@ BodyText::BodyText(Unit& u, const kernel::Body* body, std::vector<Id> roots, std
     }
     level_[id] = level;
     vector_[id] = lanes;
+    if (body_ && t.op == Op::select && lanes && !vector_[t.args[0]] && level_[t.args[0]] < level &&
+        p_[t.args[0]].op != Op::literal)
+      masks_[t.args[0]];
     nowhere_ |= t.op == Op::literal && t.type == Type::index && t.whole == INT64_MAX;
   }
 }
@@ -159,6 +162,7 @@ void BodyText::declare_ref(const std::string& as, int r, const std::string& mask
   const Type type = expr::type_of(m.format);
   if (!ref_vector(r)) return u_.line(u_.d.constant(u_.d.type(type, u_.wide), as, element(r, "")));
   const std::string t = value_type(type, u_.wide, true);
+  if (auto it = ref_text_.find(r); it != ref_text_.end()) return u_.line("const " + t + " " + as + " = " + it->second + ";");
   const Affine at = offset(u_, ref);
   bool scatters = false; // a gathered coordinate differs from lane to lane
   std::string gathered;
@@ -323,7 +327,9 @@ std::string BodyText::expression(Id id) {
   case Op::select: {
     const std::string c = in(2);
     if (!v) return u_.d.pick(a, b, c);
-    // One condition for all lanes: a test of it, not a blend of every vector.
+    // One condition for all lanes: known outside the loop it is a mask, else a test.
+    if (auto m = masks_.find(t.args[0]); m != masks_.end() && !m->second.empty())
+      return fn(u_, choice(t.type), true) + "(" + m->second + ", " + b + ", " + c + ")";
     if (!vector_.at(t.args[0])) return "(" + value(t.args[0], false) + " ? " + b + " : " + c + ")";
     return fn(u_, choice(t.type), true) + "(" + a + ", " + b + ", " + c + ")";
   }
@@ -333,22 +339,56 @@ std::string BodyText::expression(Id id) {
   }
 }
 
+bool BodyText::is_declared_at(Id id, int level) const {
+  return level_.at(id) == level && p_[id].op != Op::literal && p_[id].op != Op::var && !fused_.count(id);
+}
+
+void BodyText::declare_one(size_t n, const std::string& mask) {
+  const Id id = order_[n];
+  const Term& t = p_[id];
+  const std::string as = name_of(n);
+  if (t.op == Op::arg) {
+    declare_ref(as, int(t.whole), vector_.at(id) ? mask : "");
+  } else {
+    const std::string e = expression(id);
+    u_.line(vector_.at(id) ? "const " + value_type(t.type, u_.wide, true) + " " + as + " = " + e + ";"
+                           : u_.d.constant(u_.d.type(t.type, u_.wide), as, e));
+  }
+  names_[id] = as;
+  if (auto m = masks_.find(id); m != masks_.end()) {
+    m->second = as + "m";
+    u_.line("const " + value_type(Type::boolean, u_.wide, true) + " " + m->second + " = " +
+            splat(u_, Type::boolean, as) + ";");
+  }
+}
+
 void BodyText::declare(int level, const std::string& mask, Part part) {
-  int n = 0;
-  for (Id id : order_) {
-    ++n;
-    const Term& t = p_[id];
-    if (level_.at(id) != level || t.op == Op::literal || t.op == Op::var || fused_.count(id)) continue;
-    if (part != both && condition_.count(id) != (part == condition)) continue;
-    const std::string as = (body_ ? "t" : "c") + std::to_string(n);
-    if (t.op == Op::arg) {
-      declare_ref(as, int(t.whole), vector_.at(id) ? mask : "");
-    } else {
-      const std::string e = expression(id);
-      u_.line(vector_.at(id) ? "const " + value_type(t.type, u_.wide, true) + " " + as + " = " + e + ";"
-                             : u_.d.constant(u_.d.type(t.type, u_.wide), as, e));
+  for (size_t n = 0; n < order_.size(); ++n) {
+    const Id id = order_[n];
+    if (!is_declared_at(id, level) || (part != both && condition_.count(id) != (part == condition))) continue;
+    declare_one(n, mask);
+  }
+}
+
+void BodyText::declare_together(const std::vector<BodyText*>& copies, int level) {
+  BodyText& one = *copies[0];
+  for (size_t n = 0; n < one.order_.size(); ++n) {
+    const Id id = one.order_[n];
+    if (!one.is_declared_at(id, level)) continue;
+    const bool rare = one.p_[id].op == Op::exp2 && one.vector_.at(id) && !one.u_.wide && copies.size() == 2;
+    if (!rare) {
+      for (auto* c : copies) c->declare_one(n, "");
+      continue;
     }
-    names_[id] = as;
+    std::string of[2];
+    for (size_t c = 0; c < 2; ++c) {
+      of[c] = copies[c]->value(one.p_[id].args[0], true);
+      copies[c]->names_[id] = copies[c]->name_of(n);
+      one.u_.line("F " + copies[c]->names_[id] + " = tang_exp2_quickW(" + of[c] + ");");
+    }
+    one.u_.open("if (__builtin_expect(tang_far_of_2W(" + of[0] + ", " + of[1] + "), 0))");
+    for (size_t c = 0; c < 2; ++c) one.u_.line(copies[c]->names_[id] + " = tang_exp2_farW(" + of[c] + ");");
+    one.u_.close();
   }
 }
 

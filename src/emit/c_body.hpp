@@ -20,6 +20,9 @@ public:
   enum Part : uint8_t { condition, rest, both };
 
   void declare(int level, const std::string& mask = "", Part part = both);
+  // The level's terms of several copies of one body in turn, which hides their latency; a test for rare operands is
+  // one for two of them.
+  static void declare_together(const std::vector<BodyText*>& copies, int level);
   std::string value(Id id, bool as_vector);
 
   bool is_vector(Id id) const { return vector_.at(id); }
@@ -30,6 +33,9 @@ public:
 
   // Products that only sums read join them in one operation, for one lane.
   void fuse();
+
+  void prefix(const std::string& p) { prefix_ = p; } // of the names of terms, beside other statements' terms
+
   void name_var(int64_t leaf, std::string text, bool vector);
   void name_ref(int r, std::string text) { ref_text_[r] = std::move(text); } // a read that is at hand
 
@@ -41,6 +47,9 @@ private:
   std::string guard(int g, bool vector) const;
   void declare_ref(const std::string& as, int r, const std::string& mask);
   std::string expression(Id id);
+  std::string name_of(size_t n) const { return prefix_ + (body_ ? "t" : "c") + std::to_string(n + 1); }
+  bool is_declared_at(Id id, int level) const;
+  void declare_one(size_t n, const std::string& mask);
   int level_of(const Affine& a) const;
 
   Unit& u_;
@@ -52,9 +61,10 @@ private:
   std::map<Id, int> level_;
   std::map<Id, bool> vector_;
   std::set<Id> condition_, fused_;
-  std::map<Id, std::string> names_;
+  std::map<Id, std::string> names_, masks_; // masks_: of conditions known outside the loop whose lanes they choose
   std::map<Id, Range> ranges_;
   std::map<int, std::string> ref_text_;
+  std::string prefix_;
   bool nowhere_ = false;
 };
 

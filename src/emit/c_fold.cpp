@@ -7,11 +7,12 @@
 #include "tang/base/error.hpp"
 #include "tang/base/number.hpp"
 #include "tang/emit/c_body.hpp"
+#include "tang/emit/c_joint.hpp"
 
 namespace tang::emit {
 
 namespace {
-class FoldText {
+class FoldText : public RowPass {
 public:
   FoldText(Unit& u, const kernel::Fold& f) : u_(u), f_(f), kept_(f.kept), folded_(f.folded), p_(*u.k.pool) {
     n_ = f.combine.size();
@@ -38,6 +39,27 @@ public:
     if (hoists_) split_term_bounds();
     ways_ = folded_.empty() ? 1 : std::max(1, f.ways);
   }
+
+  // One axis of partial lanes, without a test.
+  bool is_row(const std::string& prefix) {
+    prefix_ = prefix;
+    return kept_.empty() && folded_.size() == 1 && partial_lanes_ && hoists_ && !f_.body.when &&
+           f_.bounds.empty() && f_.limits.empty() && f_.partial.empty() && !f_.accumulate;
+  }
+
+  const TileAxis& axis() const override { return folded_[0]; }
+
+  int ways() const override { return ways_; }
+
+  BodyText& terms() override { return *text_; }
+
+  void combine(int way) override { add(ways_ > 1 ? way : 0, ""); }
+
+  void store() override {}
+
+  void after() override { join_chains(), finish(); }
+
+  std::string value(size_t) override { return ""; }
 
   void print() {
     u_.open("");
@@ -131,7 +153,7 @@ private:
   }
 
   // Accumulators.
-  std::string acc(int chain, size_t c) const { return "a" + std::to_string(chain) + "_" + std::to_string(c); }
+  std::string acc(int chain, size_t c) const { return prefix_ + "a" + std::to_string(chain) + "_" + std::to_string(c); }
 
   std::string type(size_t c, bool vector) const { return value_type(f_.identity[c].type, u_.wide, vector); }
 
@@ -203,27 +225,35 @@ private:
   }
 
   void point() {
-    const bool vector = lane_ >= 0;
     std::string test;
     if (!hoists_ && !f_.bounds.empty()) {
       test = conjunction(u_, f_.body, f_.bounds);
       u_.open("if (" + test + ")");
     }
+    start();
+    if (!term_tests_.empty()) u_.open("if (" + tests(term_tests_) + ")");
+    if (!safe_ && hoists_)
+      for (size_t i = 0; i <= kept_.size(); ++i) text_->declare(int(i), kept_mask_);
+    fold(0);
+    if (!term_tests_.empty()) u_.close();
+    join_chains();
+    finish();
+    if (!test.empty()) u_.close();
+  }
+
+  void start() override {
+    const bool vector = lane_ >= 0;
     for (int w = 0; w < ways_; ++w)
       for (size_t c = 0; c < n_; ++c) {
         const std::string e = literal(f_.identity[c], u_.wide);
         u_.line(type(c, vector) + " " + acc(w, c) + " = " + (vector ? splat(u_, f_.identity[c].type, e) : e) +
                 ";");
       }
-    if (!term_tests_.empty()) u_.open("if (" + tests(term_tests_) + ")");
-    if (!safe_ && hoists_)
-      for (size_t i = 0; i <= kept_.size(); ++i) text_->declare(int(i), kept_mask_);
-    fold(0);
-    if (!term_tests_.empty()) u_.close();
+  }
+
+  void join_chains() {
     for (int step = 1; step < ways_; step *= 2)
-      for (int w = 0; w + step < ways_; w += 2 * step) join(accs(w), accs(w), accs(w + step), vector, "");
-    finish();
-    if (!test.empty()) u_.close();
+      for (int w = 0; w + step < ways_; w += 2 * step) join(accs(w), accs(w), accs(w + step), lane_ >= 0, "");
   }
 
   void finish() {
@@ -375,6 +405,12 @@ private:
     live_term(chain, level, term_mask_.empty() ? kept_mask_ : term_mask_, term_mask_);
   }
 
+  void add(int chain, const std::string& mask) {
+    std::vector<std::string> lift;
+    for (size_t c = 0; c < n_; ++c) lift.push_back(text_->value(f_.body.values[c], lane_ >= 0));
+    join(accs(chain), accs(chain), lift, lane_ >= 0, mask);
+  }
+
   // Reads under `reads`; counts under `counts` (dead lanes of a kept tail may count: they are not stored).
   void live_term(int chain, int level, const std::string& reads, const std::string& counts) {
     const bool vector = lane_ >= 0;
@@ -401,9 +437,7 @@ private:
       u_.open("if (" + text_->value(*f_.body.when, false) + ")");
       if (late) text_->declare(level, "", BodyText::rest);
     }
-    std::vector<std::string> lift;
-    for (size_t c = 0; c < n_; ++c) lift.push_back(text_->value(f_.body.values[c], vector));
-    join(accs(chain), accs(chain), lift, vector, mask);
+    add(chain, mask);
     if (f_.body.when && !vector) u_.close();
     if (!test.empty()) u_.close();
   }
@@ -418,12 +452,18 @@ private:
   bool hoists_ = true, safe_ = true, partial_lanes_ = false, nowhere_ = false;
   int ways_ = 1;
   Var lane_ = -1;
-  std::string why_scalar_, kept_mask_, term_mask_;
+  std::string why_scalar_, kept_mask_, term_mask_, prefix_;
   std::unique_ptr<BodyText> text_;
   Limits limits_;
 };
 } // namespace
 
 void print_fold(Unit& u, const kernel::Fold& f) { FoldText(u, f).print(); }
+
+std::unique_ptr<RowPass> row_pass(Unit& u, const kernel::Fold& f, const std::string& prefix) {
+  auto out = std::make_unique<FoldText>(u, f);
+  if (!out->is_row(prefix)) return nullptr;
+  return out;
+}
 
 } // namespace tang::emit

@@ -55,25 +55,37 @@ void plan_prefetches(Unit& u, const kernel::Block& body, Var v, int64_t step) {
     const kernel::Body* body;
     std::vector<TileAxis> axes;
     int effort;
+    bool late; // after an inner loop, which has read its rows
   };
 
   if (u.o.lanes == 1) return; // no statement goes by rows of lanes
   std::vector<Pass> passes;
+  bool late = false;
   for (auto& s : body) {
+    late |= std::holds_alternative<kernel::Loop>(s.node);
     if (auto* a = std::get_if<kernel::Apply>(&s.node); a && a->vector >= 0) {
       passes.push_back({a, &a->body, lanes_last(a->axes, size_t(a->vector)),
-                        effort_along(u, a->body, a->axes[size_t(a->vector)].var)});
+                        effort_along(u, a->body, a->axes[size_t(a->vector)].var), late});
     } else if (auto* f = std::get_if<kernel::Fold>(&s.node); f && f->vector >= 0) {
       std::vector<TileAxis> axes = f->kept;
       axes.insert(axes.end(), f->folded.begin(), f->folded.end());
       passes.push_back({f, &f->body, lanes_last(axes, size_t(f->vector)),
-                        effort_along(u, f->body, axes[size_t(f->vector)].var)});
+                        effort_along(u, f->body, axes[size_t(f->vector)].var), late});
     }
   }
+  auto row_of = [&](const Pass& p, const Ref& r) {
+    Affine row = offset(u, r);
+    for (auto& a : p.axes) row = without(row, a.var);
+    return row;
+  };
+  auto called = [&](const Ref& r, const Affine& row) { return std::to_string(r.memory) + text(settled(u, row)); };
+  std::set<std::string> all; // rows that some pass of this round reads
+  for (auto& p : passes)
+    for (auto& r : p.body->refs) all.insert(called(r, row_of(p, r)));
   std::vector<std::string> seen; // rows of a memory
   for (size_t first = 0; first < passes.size(); ++first) {
     const Pass& p = passes[first];
-    if (p.axes.empty()) continue;
+    if (p.axes.empty() || p.late) continue;
     int64_t bytes = 4;
     for (auto& a : p.axes) bytes *= a.extent;
     if (bytes < least || bytes > most) continue;
@@ -84,16 +96,16 @@ void plan_prefetches(Unit& u, const kernel::Block& body, Var v, int64_t step) {
         continue;
       const Affine at = offset(u, r);
       if (!coefficient(at, v) || coefficient(at, p.axes.back().var) != 1) continue;
-      Affine row = at;
-      for (auto& a : p.axes) row = without(row, a.var);
-      const std::string name = std::to_string(r.memory) + text(settled(u, row));
+      const Affine row = row_of(p, r);
+      const std::string name = called(r, row);
       if (std::find(seen.begin(), seen.end(), name) != seen.end()) continue;
+      if (all.count(called(r, row + kernel::constant(step * coefficient(at, v))))) continue;
       const Pass* host = nullptr;
       for (size_t h = first + 1; h < passes.size(); ++h) {
         const Pass& q = passes[h];
         bool same = q.axes.size() == p.axes.size();
         for (size_t i = 0; same && i < q.axes.size(); ++i) same = q.axes[i].extent == p.axes[i].extent;
-        if (same && (!host || q.effort > host->effort)) host = &q;
+        if (same && (!host || q.effort >= host->effort)) host = &q; // the last: near to its use
       }
       seen.push_back(name);
       if (!host) continue;

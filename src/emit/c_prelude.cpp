@@ -344,16 +344,24 @@ TANG F tang_exp2$(F x) {
 const char* const quick_exp2 = R"(
 #if @W == 8 && defined __AVX2__
 __attribute__((noinline, unused)) static F tang_exp2_farW(F x) { return tang_exp2_anyW(x); }
-TANG F tang_exp2W(F x) {
+TANG F tang_exp2_quickW(F x) {
   const U less = {0, 1 << 20, 2 << 20, 3 << 20, 4 << 20, 5 << 20, 6 << 20, 7 << 20};
   const F t = x + 0x1.8p20f;
   const F s = (F)((U)__builtin_ia32_permvarsi256((I)((U){tang_eighths} - less), (I)t) + ((U)t << 20));
-  const F y = tang_exp2_nearW(x - (t - 0x1.8p20f), s);
-  const I near = (F)((U)x & 0x7fffffffu) < 100.0f; // s and r s are normal numbers
-  return __builtin_expect(__builtin_ia32_movmskps256((F)near) == 0xff, 1) ? y : tang_exp2_farW(x);
+  return tang_exp2_nearW(x - (t - 0x1.8p20f), s);
+}
+// Where s and r s may not be normal numbers.
+TANG I tang_nearW(F x) { return (F)((U)x & 0x7fffffffu) < 100.0f; }
+TANG int tang_far_of_2W(F a, F b) { return __builtin_ia32_movmskps256((F)(tang_nearW(a) & tang_nearW(b))) != 0xff; }
+TANG F tang_exp2W(F x) {
+  const F y = tang_exp2_quickW(x);
+  return __builtin_expect(__builtin_ia32_movmskps256((F)tang_nearW(x)) == 0xff, 1) ? y : tang_exp2_farW(x);
 }
 #else
 #define tang_exp2W tang_exp2_anyW
+#define tang_exp2_quickW tang_exp2_anyW
+#define tang_exp2_farW tang_exp2_anyW
+#define tang_far_of_2W(a, b) 0
 #endif
 )";
 

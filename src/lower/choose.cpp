@@ -12,7 +12,7 @@
 #include "tang/lower/joint.hpp"
 #include "tang/lower/price.hpp"
 #include "tang/lower/segments.hpp"
-#include "tang/lower/skew.hpp"
+#include "tang/lower/stagger.hpp"
 #include "tang/lower/window.hpp"
 
 namespace tang::lower {
@@ -35,6 +35,7 @@ struct Chooser {
   const schedule::Schedule& s;
   const target::Target& t;
   const bool fragments;
+  const int64_t most_rows;
   Choice out = {};
   std::vector<char> is_m = std::vector<char>(group.extent.size(), 0), is_n = is_m, is_k = is_m, around_m = is_m, around_n = is_m;
 
@@ -353,7 +354,7 @@ struct Chooser {
     const bool rows = !(v >= 0 && size_t(v) < n.points.size());
     // Rows that are read again lie near, a few at a time; those of a workgroup of one lane are issued one by one.
     const bool again = t.workgroup_limit == 1 && rows && work >= 1024 && !group.epilogues.empty();
-    const int64_t few = again ? rows_to_skew(points, 8) : 4;
+    const int64_t few = again ? rows_to_stagger(points, most_rows) : 4;
     int64_t budget = n.monoid ? std::max<int64_t>(rows ? few : 4 * t.lanes, 8192 / std::max<int64_t>(1, work)) : 8192;
     for (int a : order) {
       const int c = m.axis[size_t(a)];
@@ -470,8 +471,9 @@ struct Chooser {
 
 }  // namespace
 
-Choice choose(ir::Graph& g, const Group& group, const schedule::Schedule& s, const target::Target& t, bool fragments) {
-  return Chooser{g, group, s, t, fragments}.run();
+Choice choose(ir::Graph& g, const Group& group, const schedule::Schedule& s, const target::Target& t, bool fragments,
+              int64_t rows) {
+  return Chooser{g, group, s, t, fragments, rows}.run();
 }
 bool is_loop(const Group& group, const Choice& c, size_t a) {
   return group.role[a] == Role::looped && (c.tile[a] < group.extent[a] || (group.extent[a] == 0 && c.tile[a] > 0));

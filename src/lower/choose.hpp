@@ -38,9 +38,10 @@ struct Choice {
   std::string text;                                  // for people
   int64_t columns() const { return int64_t(lanes) * vectors; }
 };
-// `fragments`: for a kernel in tensor form, where the weights of a sum are a tile of their own.
+// `fragments`: for a kernel in tensor form, where the weights of a sum are a tile of their own. `rows`: most that a
+// workgroup of one lane has, where rows are read again.
 Choice choose(ir::Graph& g, const plan::Group& group, const schedule::Schedule& s, const target::Target& t,
-              bool fragments = false);
+              bool fragments = false, int64_t rows = 8);
 
 // Does a block hold less than a looped axis? An axis of nothing is no block either: its loop makes no trip.
 bool is_loop(const plan::Group& group, const Choice& c, size_t axis);

@@ -13,7 +13,7 @@
 #include "tang/lower/joint.hpp"
 #include "tang/lower/reuse.hpp"
 #include "tang/lower/segments.hpp"
-#include "tang/lower/skew.hpp"
+#include "tang/lower/stagger.hpp"
 #include "tang/lower/tensor.hpp"
 
 namespace tang::lower {
@@ -35,6 +35,7 @@ struct GroupLowerer {
   std::vector<int64_t>& temporaries;
   Frame f{g, p, around, group, choice, t};
   GroupKernels out = {};
+  bool staggered = false;
   Emitters emitters{f, temporaries, out.before};
   const std::vector<int> loop = loop_axes(group, choice);
   const int axis = pipeline_axis(group, choice);
@@ -203,13 +204,22 @@ struct GroupLowerer {
       k = kernel::hold_windows(k);
       const kernel::Teams x = kernel::teams(whole_columns(), all_rows(), 0, t);
       keep_dear_terms(k, x.lanes * kernel::most_held * 4, dear_effort);
-    } else if (group.shared.empty()) {
-      keep_dear_terms(k, t.workgroup_limit == 1 ? t.fast_memory : t.fast_memory / 4, 0); // rows alone later
+    } else if (t.workgroup_limit > 1 || !stagger(k)) {
+      if (group.shared.empty()) keep_dear_terms(k, t.workgroup_limit == 1 ? t.fast_memory : t.fast_memory / 4, 0);
     }
-    divide_once(out.main.kernel);
-    if (t.workgroup_limit == 1) skew_rows(out.main.kernel);
-    globals_first(out.main.kernel);
+    if (!staggered) divide_once(k);
+    globals_first(k);
     return std::move(out);
+  }
+  // Staggered rows keep one row of what is dear.
+  bool stagger(kernel::Kernel& k) {
+    kernel::Kernel alone = k;
+    alone.pool = std::make_shared<kernel::Pool>(*k.pool);
+    if (group.shared.empty()) keep_dear_terms(alone, mul_saturated(t.fast_memory, stagger_most) / 4, 0);
+    divide_once(alone);
+    staggered = stagger_rows(alone);
+    if (staggered) k = std::move(alone);
+    return staggered;
   }
   int64_t all_rows() const {
     int64_t n = 1;
@@ -246,6 +256,17 @@ GroupKernels lower_group(ir::Graph& g, const plan::Plan& p, const Surroundings& 
       const kernel::Kernel k = GroupLowerer{g, p, around, group, tried, t, none}.run().main.kernel;
       return kernel::tile_bytes(kernel::distribute(kernel::expand_pipelines(k), t));
     });
+  if (t.workgroup_limit == 1) { // more rows to a workgroup, where they need no more memory
+    Choice more = choose(g, group, s, t, false, stagger_most);
+    std::vector<int64_t> with = temporaries;
+    GroupLowerer rows{g, p, around, group, std::move(more), t, with};
+    if (rows.choice.tile != c.tile)
+      if (GroupKernels out = rows.run(); rows.staggered) {
+        temporaries = with;
+        out.main.refused = refused;
+        return out;
+      }
+  }
   GroupKernels out = GroupLowerer{g, p, around, group, std::move(c), t, temporaries}.run();
   out.main.refused = refused;
   return out;

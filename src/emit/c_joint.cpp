@@ -1,0 +1,233 @@
+#include "tang/emit/c_joint.hpp"
+
+#include <algorithm>
+
+#include "tang/expr/effort.hpp"
+
+namespace tang::emit {
+
+namespace {
+constexpr int most_chains = 2;      // more of them in several statements do not stay in registers
+constexpr int64_t wide_row = 1024;  // columns
+// Elements: what a pass over far memory asks for before it gets there, alone and beside dear arithmetic, which has more
+// rounds in flight between them.
+constexpr int64_t near_ahead = 128, far_ahead = 512;
+constexpr int dear = 8; // passes of adds
+
+// What a statement touches: an element that moves with the lanes, or what is read or written outside the loop.
+struct Touch {
+  int memory;
+  Affine at; // the lane's variable taken out
+  bool lanes, write, end; // end: written after the loop
+};
+
+Var axis_of(const kernel::Stmt& s) {
+  if (auto* a = std::get_if<kernel::Apply>(&s.node))
+    return a->axes.size() == 1 && a->vector == 0 ? a->axes[0].var : -1;
+  if (auto* f = std::get_if<kernel::Fold>(&s.node))
+    return f->kept.empty() && f->folded.size() == 1 && f->vector == 0 ? f->folded[0].var : -1;
+  return -1;
+}
+
+void touches(const Unit& u, const kernel::Stmt& s, Var axis, std::vector<Touch>& out) {
+  auto add = [&](const Ref& r, bool write, bool end) {
+    const Affine at = offset(u, r);
+    const int64_t k = coefficient(at, axis);
+    bool scattered = !pure(r);
+    out.push_back({r.memory, without(at, axis), k == 1 && !scattered, write, end});
+    if ((k && k != 1) || scattered) out.back().memory = -1 - r.memory; // anywhere
+  };
+  if (auto* a = std::get_if<kernel::Apply>(&s.node)) {
+    for (auto& r : a->body.refs) add(r, false, false);
+    for (auto& r : a->dst) add(r, true, false);
+  } else if (auto* f = std::get_if<kernel::Fold>(&s.node)) {
+    for (auto& r : f->body.refs) add(r, false, false);
+    for (auto& r : f->dst) add(r, true, true);
+  }
+}
+
+// May the later statement's touch share a loop with the earlier one's?
+bool agree(const Touch& a, const Touch& b) {
+  const int ma = a.memory < 0 ? -1 - a.memory : a.memory, mb = b.memory < 0 ? -1 - b.memory : b.memory;
+  if (ma != mb || (!a.write && !b.write)) return true;
+  const Affine apart = a.at - b.at;
+  if (a.memory >= 0 && b.memory >= 0 && !a.lanes && !b.lanes && apart.terms.empty() && apart.c) return true; // two elements
+  if (a.memory < 0 || b.memory < 0) return false;
+  if (!a.write) return b.end || (a.lanes == b.lanes && a.at == b.at); // read before it is overwritten
+  if (a.end || b.end) return a.end && b.end;
+  return a.lanes && b.lanes && a.at == b.at;
+}
+
+const void* node_of(const kernel::Stmt& s) {
+  if (auto* a = std::get_if<kernel::Apply>(&s.node)) return a;
+  return std::get_if<kernel::Fold>(&s.node);
+}
+
+// Ref `ref` of pass `to` reads what pass `from` has for its destination `k`.
+struct Handed {
+  size_t from, k, to;
+  int ref;
+};
+
+struct Run {
+  std::vector<std::vector<std::unique_ptr<RowPass>>> passes; // of each statement, a vector of the round
+  std::vector<std::unique_ptr<kernel::Stmt>> moved;          // their copies
+  std::vector<const kernel::Stmt*> statements;
+  std::vector<Touch> touched;
+  std::vector<Handed> handed;
+};
+
+const kernel::Body& body_of(const kernel::Stmt& s) {
+  if (auto* a = std::get_if<kernel::Apply>(&s.node)) return a->body;
+  return std::get<kernel::Fold>(s.node).body;
+}
+
+const std::vector<Ref>& reads(const kernel::Stmt& s) { return body_of(s).refs; }
+
+// Elements that an earlier pass of the run writes where this one reads them. False: they are not kept as they are
+// computed.
+bool hand_over(const Unit& u, Run& run, const kernel::Stmt& s) {
+  for (size_t r = 0; r < reads(s).size(); ++r)
+    for (size_t from = run.statements.size(); from-- > 0;) {
+      const auto* a = std::get_if<kernel::Apply>(&run.statements[from]->node);
+      bool found = false;
+      for (size_t k = 0; a && k < a->dst.size(); ++k) {
+        if (a->dst[k].memory != reads(s)[r].memory) continue;
+        if (u.memory(a->dst[k].memory).format != (u.wide ? Format::f64 : Format::f32)) return false;
+        run.handed.push_back({from, k, run.statements.size(), int(r)});
+        found = true;
+      }
+      if (found) break;
+    }
+  return true;
+}
+
+std::unique_ptr<RowPass> pass_of(Unit& u, const kernel::Stmt& s, const std::string& prefix) {
+  if (auto* a = std::get_if<kernel::Apply>(&s.node)) return row_pass(u, *a, prefix);
+  return row_pass(u, std::get<kernel::Fold>(s.node), prefix);
+}
+
+// Nothing but its reads and writes says where on the row it is.
+bool is_movable(const Unit& u, const kernel::Stmt& s, Var axis) {
+  const kernel::Body& b = body_of(s);
+  if (!b.guards.empty()) return false;
+  for (Id id : expr::schedule(*u.k.pool, b.values))
+    if ((*u.k.pool)[id].op == expr::Op::coord && (*u.k.pool)[id].whole == axis) return false;
+  return true;
+}
+
+kernel::Stmt moved(const kernel::Stmt& s, Var axis, int64_t by) {
+  kernel::Stmt out = s;
+  auto move = [&](std::vector<Ref>& refs) {
+    for (auto& r : refs)
+      for (auto& c : r.index) c.affine = c.affine + kernel::constant(coefficient(c.affine, axis) * by);
+  };
+  if (auto* a = std::get_if<kernel::Apply>(&out.node)) move(a->body.refs), move(a->dst);
+  if (auto* f = std::get_if<kernel::Fold>(&out.node)) move(f->body.refs);
+  return out;
+}
+
+Run run_at(Unit& u, const kernel::Block& b, size_t at) {
+  Run run;
+  for (size_t i = at; i < b.size(); ++i) {
+    const Var axis = axis_of(b[i]);
+    if (axis < 0) break;
+    std::vector<Touch> here;
+    touches(u, b[i], axis, here);
+    bool fits = true;
+    for (auto& x : run.touched)
+      for (auto& y : here) fits &= agree(x, y);
+    if (!fits) break;
+    const std::string prefix = "p" + std::to_string(i - at);
+    std::vector<std::unique_ptr<RowPass>> passes;
+    for (int w = 0; w < most_chains; ++w) {
+      run.moved.push_back(std::make_unique<kernel::Stmt>(moved(b[i], axis, w * u.lanes)));
+      passes.push_back(pass_of(u, *run.moved.back(), prefix));
+      if (!passes.back()) return run;
+      passes.back()->terms().prefix(prefix + "w" + std::to_string(w));
+    }
+    const TileAxis row = passes[0]->axis();
+    if (!is_movable(u, b[i], axis) || passes[0]->ways() > most_chains || row.extent < wide_row ||
+        row.extent % (most_chains * u.lanes) ||
+        (!run.passes.empty() && run.passes[0][0]->axis().extent != row.extent) || !hand_over(u, run, b[i]))
+      break;
+    run.passes.push_back(std::move(passes)), run.statements.push_back(&b[i]);
+    run.touched.insert(run.touched.end(), here.begin(), here.end());
+  }
+  return run;
+}
+
+bool is_far(const Unit& u, const Touch& t) {
+  if (t.memory < 0 || t.write || !t.lanes) return false;
+  const Memory& m = u.memory(t.memory);
+  return m.home == kernel::Home::global && m.format == Format::f32 && m.size() * 4 >= u.o.stream_bytes;
+}
+
+// Each line of a round.
+void ask(Unit& u, int memory, const std::string& at, int near) {
+  for (int e = 0; e < most_chains * u.lanes; e += 16)
+    u.line("__builtin_prefetch(m" + std::to_string(memory) + " + " + at + (e ? " + " + number(e) : "") + ", 0, " +
+           number(near) + ");");
+}
+
+// What was planned for one of the statements; else the last pass that reads far memory, which brings in what the
+// others read later, asks a little ahead.
+void fetch(Unit& u, const Run& run, const std::string& at) {
+  std::pair<int, std::string> last = {-1, ""};
+  for (size_t s = 0; s < run.statements.size(); ++s)
+    for (auto& p : u.prefetches)
+      if (p.host == node_of(*run.statements[s])) {
+        const Var axis = axis_of(*run.statements[s]);
+        ask(u, p.memory, text(without(p.at, axis)) + " + " + at, 2);
+        last = {p.memory, ""};
+      }
+  if (last.first >= 0) return;
+  int effort = 0;
+  for (auto* s : run.statements)
+    for (Id v : body_of(*s).values) effort = std::max(effort, expr::effort(*u.k.pool, v));
+  const int64_t ahead = effort >= dear ? far_ahead : near_ahead;
+  for (size_t s = 0; s < run.statements.size(); ++s) {
+    std::vector<Touch> here;
+    touches(u, *run.statements[s], axis_of(*run.statements[s]), here);
+    for (auto& t : here)
+      if (is_far(u, t))
+        last = {t.memory, text(t.at + kernel::constant(ahead)) + " + " + at};
+  }
+  if (last.first >= 0) ask(u, last.first, last.second, 3);
+}
+} // namespace
+
+size_t print_joint(Unit& u, const kernel::Block& b, size_t at) {
+  if (u.lanes == 1 || axis_of(b[at]) < 0) return 0;
+  const Run run = run_at(u, b, at);
+  if (run.passes.size() < 2) return 0;
+  u.open("");
+  for (auto& p : run.passes) {
+    for (auto& way : p) way->terms().declare(0);
+    p[0]->start();
+  }
+  const std::string i = u.fresh("i"), step = number(most_chains * u.lanes);
+  const std::string end = number(run.passes[0][0]->axis().extent);
+  u.open("for (int64_t " + i + " = 0; " + i + " < " + end + "; " + i + " += " + step + ")");
+  fetch(u, run, i);
+  for (size_t s = 0; s < run.passes.size(); ++s) {
+    auto& p = run.passes[s];
+    u.line("const int64_t " + name(p[0]->axis().var) + " = " + i + ";");
+    for (auto& h : run.handed)
+      for (size_t w = 0; h.to == s && w < p.size(); ++w)
+        p[w]->terms().name_ref(h.ref, run.passes[h.from][w]->value(h.k));
+    std::vector<BodyText*> texts;
+    for (auto& way : p) texts.push_back(&way->terms());
+    BodyText::declare_together(texts, 1);
+    for (size_t w = 0; w < p.size(); ++w) p[w]->combine(int(w));
+  }
+  // All reads before all writes: a read of the same place of another page waits for a write, as if it were one.
+  for (int w = 0; w < most_chains; ++w)
+    for (auto& p : run.passes) p[size_t(w)]->store();
+  u.close();
+  for (auto& p : run.passes) u.open(""), p[0]->after(), u.close();
+  u.close();
+  return run.passes.size();
+}
+
+} // namespace tang::emit

@@ -1,0 +1,102 @@
+// Long rows that a workgroup has several of: statements of three rows side by side, printed as one loop.
+#include <cmath>
+#include <limits>
+
+#include "run/harness.hpp"
+#include "tang/emit/c.hpp"
+#include "tang/ir/surface.hpp"
+
+using namespace tang;
+using namespace tang::ir;
+using namespace tang::test;
+
+namespace {
+constexpr int64_t rows = 64, columns = 1024;
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+// Rows of small numbers, and one each of: far below their largest, all alike and negligible, one infinity, all minus
+// infinity, and perhaps a NaN.
+eval::Array unusual(bool nan) {
+  eval::Array a = random_reals({rows, columns}, 3);
+  for (int64_t j = 0; j < columns; ++j) {
+    a.r[size_t(5 * columns + j)] = j % 3 ? -70.0 - double(j % 40) : 3;
+    a.r[size_t(6 * columns + j)] = -1e30;
+    a.r[size_t(40 * columns + j)] = -infinity;
+  }
+  a.r[size_t(8 * columns + 1000)] = -infinity;
+  if (nan) a.r[size_t(33 * columns + 17)] = std::nan("");
+  return a;
+}
+
+Scalar weights(const Tensor& x, const Axis& i, const Axis& j) {
+  const Scalar top = max(j, x(i, j));
+  return or_else(exp(masked(Scalar(-infinity) < top, x(i, j) - top)), Scalar(0.0));
+}
+
+Graph softmax() {
+  Builder b;
+  Tensor x = b.input("x", {rows, columns});
+  auto [i, j] = axes<"i j">();
+  const Scalar e = weights(x, i, j);
+  b.output(map({i, j}, ratio(e, sum(j, e))), "y");
+  return b.graph();
+}
+
+Graph log_softmax() {
+  Builder b;
+  Tensor x = b.input("x", {rows, columns});
+  auto [i, j] = axes<"i j">();
+  b.output(map({i, j}, x(i, j) - (max(j, x(i, j)) + log(sum(j, weights(x, i, j))))), "y");
+  return b.graph();
+}
+
+Graph norm() {
+  Builder b;
+  Tensor x = b.input("x", {rows, columns}), gain = b.input("gain", {columns});
+  auto [i, j] = axes<"i j">();
+  const Scalar gap = x(i, j) - sum(j, x(i, j)) / double(columns);
+  b.output(map({i, j}, gap / sqrt(sum(j, gap * gap) / double(columns) + 1e-5) * gain(j)), "y");
+  return b.graph();
+}
+
+// A value a row, after two passes.
+Graph log_sum() {
+  Builder b;
+  Tensor x = b.input("x", {rows, columns});
+  auto [i, j] = axes<"i j">();
+  b.output(map({i}, max(j, x(i, j)) + log(sum(j, weights(x, i, j)))), "y");
+  return b.graph();
+}
+} // namespace
+
+TEST(staggered, rows_with_unusual_values) {
+  // A softmax with a NaN in its row is NaN in kernels (`lower.rows_of_infinities_and_nan`), its definition says 0.
+  expect_program(softmax(), {{"x", unusual(false)}});
+  for (const Graph& g : {log_softmax(), log_sum()}) expect_program(g, {{"x", unusual(true)}});
+  expect_program(softmax());
+  expect_program(norm());
+}
+
+TEST(staggered, every_width_of_vectors) {
+  for (int lanes : {1, 4, 8, 16})
+    for (const Graph& g : {softmax(), log_softmax(), norm()}) {
+      run::Options o;
+      o.target.lanes = lanes;
+      expect_program(g, {}, o);
+    }
+}
+
+// The passes of a row share a loop with those of the rows beside it: one reads far memory, one computes, one stores.
+TEST(staggered, passes_share_a_loop) {
+  for (auto& [g, passes] : {std::pair{softmax(), 4}, {log_softmax(), 3}, {norm(), 3}}) {
+    run::Options o;
+    o.target.lanes = 8;
+    o.target.workers = 1;
+    const run::Derivation d = run::derive(g, o);
+    ASSERT_EQ(d.kernels.kernels.size(), 1u);
+    emit::COptions c;
+    c.lanes = 8;
+    const std::string text = emit::c(d.kernels.kernels[0].kernel, c), last = " p" + std::to_string(passes - 1) + "w1t";
+    EXPECT_NE(text.find(last), std::string::npos) << text;
+  }
+}
