@@ -77,34 +77,6 @@ bool same_pieces(const std::vector<kernel::Bounds>& x, const std::vector<kernel:
   return out;
 }
 
-std::set<int> axes_of(const ir::Comp& n, const ir::Form& f) {
-  std::set<int> out;
-  for (auto& t : f.axes) out.insert(t.first);
-  for (auto& t : f.args)
-    for (auto& v : n.args[size_t(t.first)].view) {
-      const std::set<int> more = axes_of(n, v);
-      out.insert(more.begin(), more.end());
-    }
-  return out;
-}
-std::set<int> axes_of(const ir::Graph& g, const ir::Comp& n, ir::Id e) {
-  std::set<int> out;
-  auto add = [&](const ir::Form& f) {
-    const std::set<int> more = axes_of(n, f);
-    out.insert(more.begin(), more.end());
-  };
-  for (ir::Id x : expr::schedule(g.pool, {e})) {
-    const Term& t = g.pool[x];
-    if (t.op == Op::coord) out.insert(int(t.whole));
-    if (t.op == Op::arg)
-      for (auto& f : n.args[size_t(t.whole)].view) add(f);
-    if (t.op == Op::holds)
-      for (auto& piece : n.guards[size_t(t.whole)])
-        for (auto& f : piece) add(f);
-  }
-  return out;
-}
-
 Ref element(const Home& h, std::vector<Coordinate> at) {
   for (size_t d = 0; d < at.size() && !h.base.empty(); ++d) at[d].affine = at[d].affine - h.base[d];
   if (h.view.empty()) return {h.memory, std::move(at), false};

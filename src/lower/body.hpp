@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 
+#include "tang/plan/keyed.hpp"
 #include "tang/ir/graph.hpp"
 #include "tang/kernel/kernel.hpp"
 
@@ -71,8 +72,7 @@ class Body {
 // A condition as bounds, where it is a conjunction of comparisons of affine index values; nothing otherwise.
 std::optional<ir::Conj> as_bounds(const ir::Graph& g, ir::Id condition);
 // The axes (of the node) that a term depends on.
-std::set<int> axes_of(const ir::Graph& g, const ir::Comp& n, ir::Id e);
-std::set<int> axes_of(const ir::Comp& n, const ir::Form& f);
+using plan::axes_of;
 // The same conjunctions of the same bounds.
 bool same_pieces(const std::vector<kernel::Bounds>& x, const std::vector<kernel::Bounds>& y);
 expr::Id index_value(kernel::Pool& p, const Affine& a);

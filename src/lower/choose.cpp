@@ -164,6 +164,12 @@ struct Chooser {
     for (int a : c.sides.n) put(is_n, a);
     for (int a : c.sides.k) put(is_k, a);
   }
+  std::optional<MemberForm> keyed(const plan::Member& m) const {
+    MemberForm f;
+    f.kind = MemberForm::keyed;
+    f.key = key_of_lone(g, group, m);
+    return f.key ? std::optional(f) : std::nullopt;
+  }
   MemberForm form(const plan::Member& m) {
     MemberForm f;
     const Comp& n = comp(m.node);
@@ -322,6 +328,7 @@ struct Chooser {
     out.tile.assign(group.extent.size(), 1);
     if (group.members.empty()) return;
     const plan::Member& m = group.members[0];
+    if (out.members[0].kind == MemberForm::keyed) return keyed_tiles(group, comp(m.node), t, out.tile);
     const Comp& n = comp(m.node);
     const bool base = out.members[0].kind == MemberForm::chunked;
     int64_t work = 1;
@@ -419,6 +426,7 @@ struct Chooser {
                     {{"its register block has " + std::to_string(out.columns()) + " columns", {}}},
                     "give it a multiple of them, or fewer vectors");
   }
+  bool keeps_whole(size_t core) const { return out.members[0].kind == MemberForm::keyed && group.role[core] == Role::looped; }
   Choice run() {
     out.lanes = t.lanes;
     out.walked = walked_axes(g, group);
@@ -430,7 +438,7 @@ struct Chooser {
       contracts |= bool(c);
     }
     for (auto& m : group.members) {
-      out.members.push_back(form(m));
+      out.members.push_back(keyed(m).value_or(form(m)));
       for (auto& [component, c] : out.members.back().contractions) {
         mark(c, m.axis);
         contracts = true;
@@ -446,7 +454,7 @@ struct Chooser {
       if (one[x]) out.tile[x] = 1;
     if (const schedule::GroupFields* f = fields()) {
       for (auto& [a, tile] : f->tile)
-        if (a >= 0 && size_t(a) < out.tile.size() && group.extent[size_t(a)]) out.tile[size_t(a)] = std::max<int64_t>(1, tile);
+        if (a >= 0 && size_t(a) < out.tile.size() && group.extent[size_t(a)] && !keeps_whole(size_t(a))) out.tile[size_t(a)] = std::max<int64_t>(1, tile);
       if (f->rows) out.rows = *f->rows;
       if (f->vectors) out.vectors = *f->vectors;
       if (f->ways) out.ways = *f->ways;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tang/ir/absorb.hpp"
+#include "tang/lower/keyed.hpp"
 #include "tang/lower/split.hpp"
 #include "tang/plan/plan.hpp"
 
@@ -16,7 +17,8 @@ struct Contraction {
   std::vector<int> outer_m, outer_n; // more axes of a side, around its blocked one
 };
 struct MemberForm {
-  enum Kind : uint8_t { map, fold, chunked } kind = map;
+  enum Kind : uint8_t { map, fold, chunked, keyed } kind = map;
+  std::optional<Key> key;                            // of a keyed sum: each term is added where it belongs
   ir::Absorb absorb;                                 // of a chunked fold: fold the base, rescale, add
   std::map<int, Contraction> contractions;           // component -> how it contracts; missing: a plain fold
   std::optional<ir::Format> held;                    // a fold's state, where it is narrow

@@ -29,6 +29,7 @@ class Emitters {
   bool has_value(const plan::Member& m) const { return values_.count({m.node, 0}) > 0; }
   void fold_value(const plan::Member& m, kernel::Block& to);
   void add_by_key(const plan::Member& m, const Key& key, kernel::Block& to);  // keyed.cpp
+  void add_terms_by_key(const plan::Member& m, const Key& key, kernel::Block& to);  // of a group of its own
   void start_result(const plan::Member& m, const std::vector<int>& inside, kernel::Block& to);  // 0 where the member will be added to
   // Their array, with the columns of a contraction next to each other, and the kernel that joins them.
   void partial_results(const plan::Member& m, const MemberForm& form);

@@ -58,6 +58,7 @@ struct GroupLowerer {
     return choice.members[m].kind == MemberForm::fold && !read_in_epilogues(group.members[m].node) && loop.empty();
   }
   bool is_map(size_t m) const { return choice.members[m].kind == MemberForm::map; }
+  bool is_keyed(size_t m) const { return choice.members[m].kind == MemberForm::keyed; }
   size_t depth(size_t m) const { return depth_of(loop, group.members[m], comp(group.members[m].node)); }
   bool comes_back(size_t m) const { return returns(loop, group.members[m], comp(group.members[m].node)); }
   size_t depth(const plan::Epilogue& e) const {  // where what it reads is complete
@@ -79,7 +80,7 @@ struct GroupLowerer {
     for (size_t m = 0; m < group.members.size(); ++m) {
       const plan::Member& member = group.members[m];
       const ir::Comp& n = comp(member.node);
-      if (is_map(m) || in_place(m)) continue;
+      if (is_map(m) || is_keyed(m) || in_place(m)) continue;
       const bool apart = comes_back(m) && !emitters.adds_where_stored(member, choice.members[m]);
       if (apart || is_partial(choice, member, n)) emitters.partial_results(member, choice.members[m]);
       if (comes_back(m)) continue;
@@ -98,6 +99,10 @@ struct GroupLowerer {
     for (size_t m = 0; m < group.members.size(); ++m) {
       const MemberForm& form = choice.members[m];
       if (form.kind == MemberForm::chunked) emitters.absorb(group.members[m], form, *domains[m], axis, pre, operands, body);
+      if (is_keyed(m)) {
+        emitters.start_result(group.members[m], {}, body);
+        emitters.add_terms_by_key(group.members[m], *form.key, body);
+      }
       if (form.kind != MemberForm::fold) continue;
       if (keys[m] && emitters.has_value(group.members[m])) emitters.add_by_key(group.members[m], *keys[m], body);
       else if (emitters.has_value(group.members[m])) emitters.fold_value(group.members[m], body);
@@ -123,7 +128,7 @@ struct GroupLowerer {
   }
   void begin(size_t level, kernel::Block& to) {
     for (size_t m = 0; m < group.members.size(); ++m) {
-      if (is_map(m) || in_place(m) || depth(m) != level) continue;
+      if (is_map(m) || is_keyed(m) || in_place(m) || depth(m) != level) continue;
       if (comes_back(m)) emitters.start_result(group.members[m], {loop.begin() + int64_t(level), loop.end()}, to);
       else if (needs_start(m)) emitters.start(group.members[m], to);
     }
@@ -131,7 +136,7 @@ struct GroupLowerer {
   void end(size_t level, kernel::Block& to) {
     for (size_t m = 0; m < group.members.size(); ++m) {
       if (is_map(m) && level == 0) emitters.map(group.members[m], read_in_epilogues(group.members[m].node), to);
-      else if (!is_map(m) && !in_place(m) && !comes_back(m) && depth(m) == level) emitters.store(group.members[m], to);
+      else if (!is_map(m) && !is_keyed(m) && !in_place(m) && !comes_back(m) && depth(m) == level) emitters.store(group.members[m], to);
     }
     for (auto& e : group.epilogues)
       if (depth(e) == level) epilogue(e, choice.epilogues[size_t(&e - group.epilogues.data())], to);

@@ -2,6 +2,7 @@
 // place instead of being tested at all of them.
 #include <algorithm>
 
+#include "tang/expr/absence.hpp"
 #include "tang/lower/emitters.hpp"
 #include "tang/lower/keyed.hpp"
 
@@ -13,32 +14,94 @@ using kernel::variable;
 using kernel::Var;
 
 std::optional<Key> solved(const ir::Graph& g, const plan::Member& m, const ir::Comp& n) {
-  if (!n.monoid || n.lift.size() != 1 || n.domain.size() != 1) return {};
-  const ir::Conj& all = n.domain[0];
   for (int t = 0; t < int(n.points.size()); ++t) {
-    if (m.axis[size_t(t)] >= 0 || axes_of(g, n, n.lift[0]).count(t)) continue;
-    const ir::Form* equality = nullptr;
-    bool alone = true;
-    for (auto& f : all) {
-      if (!axes_of(n, f).count(t)) continue;
-      const bool both = std::find(all.begin(), all.end(), -1 * f) != all.end();
-      const auto k = std::find_if(f.axes.begin(), f.axes.end(), [&](auto& a) { return a.first == t; });
-      if (!both || k == f.axes.end() || std::abs(k->second) != 1 || (equality && !(-1 * f == *equality))) alone = false;
-      else if (k->second == -1) equality = &f;
-    }
-    if (!alone || !equality) continue;
-    Key key{t, *equality + ir::axis(t), {}};
+    if (m.axis[size_t(t)] >= 0) continue;
+    const auto key = plan::key_of(g, n, t);
+    if (!key) continue;
     bool core = true;
-    for (int a : axes_of(n, key.at)) core &= m.axis[size_t(a)] >= 0;
+    for (int a : axes_of(n, key->at)) core &= m.axis[size_t(a)] >= 0;
     for (int a = 0; a < int(n.points.size()); ++a) core &= a == t || m.axis[size_t(a)] >= 0;
-    if (!core) continue;
-    ir::Conj rest;
-    for (auto& f : all)
-      if (!axes_of(n, f).count(t)) ir::insert(rest, f);
-    key.domain = {rest};
-    return key;
+    if (core) return key;
   }
   return {};
+}
+
+std::optional<Key> key_of_lone(const ir::Graph& g, const plan::Group& group, const plan::Member& m) {
+  if (m.flush != plan::Flush::ordered || group.members.size() > 1 || !group.shared.empty()) return {};
+  return solved(g, m, *g[m.node].comp());
+}
+void keyed_tiles(const plan::Group& group, const ir::Comp& n, const target::Target& t, std::vector<int64_t>& tile) {
+  const std::vector<int>& axis = group.members[0].axis;
+  int64_t total = 1, room = 1024;  // points beside each other that one term is added to
+  for (size_t a = n.points.size(); a-- > 0;) {
+    const int c = axis[a];
+    if (c < 0) continue;
+    const int64_t e = group.extent[size_t(c)];
+    int64_t& here = tile[size_t(c)];
+    here = std::max<int64_t>(1, std::min(e, room));
+    auto blocks = [&] { return std::max<int64_t>(1, (e + here - 1) / here); };
+    while (total * blocks() < t.workers && here >= 8 * t.lanes) here /= 2;
+    room = std::max<int64_t>(1, room / here);
+    total *= blocks();
+  }
+  for (size_t a = n.points.size(); a < axis.size(); ++a) tile[size_t(axis[a])] = n.extent(int(a)).value();
+}
+
+// The place that a term is added to is an integer of the loops over terms, the same for all lanes.
+void Emitters::add_terms_by_key(const plan::Member& m, const Key& key, kernel::Block& to) {
+  const ir::Comp& n = comp(m.node);
+  kernel::Block* inside = &to;
+  Place at = f_.place(n, m.axis, {});
+  kernel::Bounds tails;
+  auto add = [&](int axis, Var v) {
+    at.at[size_t(axis)] = at.at[size_t(axis)] + variable(v);
+    const int64_t whole = n.extent(axis).value(), e = f_.extent(n, m.axis, axis);
+    if (e && whole % e) tails.push_back({constant(whole - 1) - at.at[size_t(axis)], {}});
+  };
+  for (int a : folds_of(n)) {
+    if (f_.extent(n, m.axis, a) == 1) continue;
+    const Var v = f_.k.fresh("r");
+    inside->push_back({kernel::Loop{v, constant(0), constant(f_.extent(n, m.axis, a)), 1, {}}});
+    inside = &std::get<kernel::Loop>(inside->back().node).body;
+    add(a, v);
+  }
+  Apply a;
+  for (int x = 0; x < int(n.points.size()); ++x)
+    if (x != key.axis && f_.extent(n, m.axis, x) != 1) {
+      a.axes.push_back({f_.k.fresh("x"), f_.extent(n, m.axis, x)});
+      add(x, a.axes.back().var);
+    }
+  // The key, as an integer of the loops: gathered indices are loaded before.
+  Body indices = f_.body(n, at, m.axis);
+  Affine where = constant(key.at.c.value());
+  for (auto& [axis, k] : key.at.axes) where = where + k * at.at[size_t(axis)];
+  for (auto& [arg, k] : key.at.args) {
+    const Var v = f_.k.fresh("key");
+    inside->push_back({kernel::Let{v, kernel::Let::load, {}, 1, indices.out.refs[size_t(indices.ref(arg))]}});
+    where = where + variable(v, k);
+  }
+  const bool gathers = !key.at.args.empty();
+  const Affine below = constant(n.extent(key.axis).value() - 1) - where;
+  if (gathers) {
+    inside->push_back({kernel::If{{where, below}, {}}});
+    inside = &std::get<kernel::If>(inside->back().node).then;
+  }
+  at.at[size_t(key.axis)] = where;
+  Body b = f_.body(n, at, m.axis);
+  b.assume(key.domain[0]);
+  const expr::Present lift = expr::present(f_.g.pool, n.lift[0]);
+  const expr::Id term = b.value(lift.value);
+  if (lift.when != expr::yes(f_.g.pool)) b.out.when = b.value(lift.when);
+  a.bounds = tails;
+  if (!gathers) a.bounds.push_back({where, {}}), a.bounds.push_back({below, {}});
+  for (auto& f : key.domain[0]) a.bounds.push_back(b.coordinate(f));
+  const Ref dst = result({m.node, 0}, n, at);
+  b.out.values = {f_.k.pool->make(expr::Op::add, {b.leaf(dst, expr::Type::real), term})};
+  a.dst = {dst};
+  a.fill = {std::nullopt};
+  a.body = std::move(b.out);
+  vectorize(f_.k, a);
+  emit(*inside, std::move(a));
 }
 
 void Emitters::add_by_key(const plan::Member& m, const Key& key, kernel::Block& to) {

@@ -1,15 +1,16 @@
-// A point axis that an equality of the domain solves: the sum at a point holds the terms whose key is that point.
+// Members whose private point is solved by an equality of their domain.
 #pragma once
-#include "tang/plan/plan.hpp"
+#include "tang/plan/keyed.hpp"
 
 namespace tang::lower {
 
-struct Key {
-  int axis = 0;       // of the member, a private point
-  ir::Form at;        // its value, of core axes and gathered indices
-  ir::Domain domain;  // the rest of the member's domain
-};
-// Nothing when the member has no such axis, when its lift reads it, or when more than the equality bounds it.
+using plan::Key;
+// Nothing when the member has no such axis that is private, or when something else that decides it is.
 std::optional<Key> solved(const ir::Graph& g, const plan::Member& m, const ir::Comp& n);
+
+// Of a member that the planner has given a group of its own to be summed by key.
+std::optional<Key> key_of_lone(const ir::Graph& g, const plan::Group& group, const plan::Member& m);
+// Blocks of such a group: all terms in each workgroup, for as long a row of points as leaves enough workgroups.
+void keyed_tiles(const plan::Group& group, const ir::Comp& n, const target::Target& t, std::vector<int64_t>& tile);
 
 }  // namespace tang::lower

@@ -1,6 +1,7 @@
 // Groups of folds that read common shared subterms at the same core coordinates.
 #include <algorithm>
 
+#include "tang/plan/keyed.hpp"
 #include "tang/plan/planner.hpp"
 
 namespace tang::plan {
@@ -68,6 +69,18 @@ int Planner::add_group(Group g, NodeId first) {
   return home_[first];
 }
 
+// A point that each term decides: a workgroup adds every term in its place, instead of testing it at all of
+// them. Where results are stored once, and for a few places, the tests are as good.
+std::optional<int> Planner::adds_by_key(NodeId id) const {
+  const Comp& c = comp(id);
+  if (!s_.share_contractions || t_.sum_cost <= 0 || !is_sum(g_, c) || c.folds.empty() || c.lift.size() != 1 ||
+      g_.type({id, 0}) != ir::Type::real || !c.outs[0].view.empty())
+    return {};
+  for (int t = 0; t < int(c.points.size()); ++t)
+    if (c.extent(t).value() > t_.lanes && key_of(g_, c, t)) return t;
+  return {};
+}
+
 // Its axes are the core axes; a point axis that some component lacks is private, or workgroups would repeat
 // that component.
 void Planner::alone(NodeId id) {
@@ -75,8 +88,9 @@ void Planner::alone(NodeId id) {
   Member m{id, {}, Flush::store, false};
   const Comp& c = comp(id);
   const std::vector<char> common = common_axes(c);
+  const std::optional<int> keyed = adds_by_key(id);
   for (int a = 0; a < c.axis_count(); ++a) {
-    const bool core = size_t(a) >= common.size() || common[size_t(a)];
+    const bool core = (size_t(a) >= common.size() || common[size_t(a)]) && a != keyed;
     m.axis.push_back(core ? int(g.extent.size()) : -1);
     if (core) g.extent.push_back(c.extent(a).value());
   }
@@ -87,6 +101,7 @@ void Planner::alone(NodeId id) {
          ": it would be accumulated in parts, and it is no sum, or to be stored");
     check(choose_roles(g, {}, true), "no legal roles for " + label(g_, id));
   }
+  if (keyed) g.members[0].flush = Flush::ordered; // complete after the last term, not before
   add_group(std::move(g), id);
 }
 

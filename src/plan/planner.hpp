@@ -61,13 +61,19 @@ private:
   // share.cpp: short contractions that are never stored
   void choose_shared();
   bool may_share(NodeId id, bool expanding) const;
-  int64_t words_read(NodeId id) const;
+
+  struct Words {
+    int64_t all = 0, largest = 0; // of one array
+  };
+
+  Words words_read(NodeId id) const;
 
   // group.cpp: members, alignment
   bool group_folds(); // false: a subterm could not be aligned and is stored now
   std::vector<int> reads_of_shared(NodeId id) const; // args, the first fixes the core axes
   bool align(NodeId id, Group& g,
              Member& m) const; // the member's core axes through its reads of shared subterms
+  std::optional<int> adds_by_key(NodeId id) const; // the point axis
   void alone(NodeId id);
   int add_group(Group g, NodeId first);
 

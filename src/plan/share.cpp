@@ -2,22 +2,26 @@
 #include <algorithm>
 
 #include "tang/base/number.hpp"
+#include "tang/ir/worth.hpp"
 #include "tang/plan/planner.hpp"
 
 namespace tang::plan {
 
 using ir::Comp;
 
-int64_t Planner::words_read(NodeId id) const {
+Planner::Words Planner::words_read(NodeId id) const {
   const Comp& c = comp(id);
   std::map<Port, int64_t> words;
   for (auto& a : c.args) {
     int64_t& w = words[a.from];
     w = std::min(add_saturated(w, touched(g_, c, a)), volume(g_.shape(a.from)));
   }
-  int64_t sum = 0;
-  for (auto& w : words) sum = add_saturated(sum, w.second);
-  return sum;
+  Words out;
+  for (auto& w : words) {
+    out.all = add_saturated(out.all, w.second);
+    out.largest = std::max(out.largest, w.second);
+  }
+  return out;
 }
 
 // Every reader folds it, at one place of picked axes, and is stored itself. `expanding`: storing it costs
@@ -32,8 +36,9 @@ bool Planner::may_share(NodeId id, bool expanding) const {
   for (Port q : sources(g_, id))
     if (shared_[q.node]) return false;
   const auto& readers = readers_[id];
-  if (readers.empty() || (expanding ? !ir::is_cheaper_evaluated(double(points(c)), double(words_read(id)))
-                                    : readers.size() != 1))
+  if (readers.empty() || (!expanding && readers.size() != 1)) return false;
+  if (const Words w = words_read(id);
+      expanding && !ir::is_cheaper_evaluated(double(points(c)), double(w.all), double(w.largest)))
     return false;
   for (NodeId r : readers) {
     if (shared_[r] || !g_[r].comp() || !comp(r).monoid) return false;

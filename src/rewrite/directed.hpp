@@ -44,7 +44,11 @@ Result<Rewritten> strip_mine(const Graph& g, ir::NodeId node, int64_t block);
 // For targets that add to one result from several places: what reads short contractions at a coordinate that
 // its point decides is summed by key, beside the folds that read them at picked axes.
 Graph sum_by_key(const Graph& g);
-// What planning takes: supports are exposed; where the target `adds`, sums by key.
+// For the others: what reads short contractions across their axes reads contractions at its own axes.
+Graph follow_reader(const Graph& g);
+Graph diagonal_witness(); // of both: rows of scores, and sums along their diagonals
+// What planning takes: supports are exposed; where the target `adds`, sums by key; else contractions
+// follow their readers.
 Graph for_planning(const Graph& g, bool adds);
 
 Rule expose_support_rule();
@@ -52,6 +56,7 @@ Rule split_fold_rule();
 Rule definition_form_rule();
 Rule strip_mine_rule();
 Rule sum_by_key_rule();
+Rule follow_reader_rule();
 const std::vector<Rule>& directed_rules();
 
 } // namespace tang::rewrite

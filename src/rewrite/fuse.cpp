@@ -78,18 +78,23 @@ struct Policy {
   }
 
   // A map larger than what it reads is better recomputed than stored; so is a map, point by point, of what is
-  // never stored itself.
+  // never stored itself, unless it adds more to that than one array of its size: along a chain of such sums
+  // each would read all arrays before it.
   bool is_larger_than_its_reads(const Comp& m, double size) {
     double read = 0;
+    int full = 0;
+    bool of_unstored = false;
     for (auto& a : m.args) {
+      const double words = nominal_size(e.to, a.from);
       if (is_short_contraction(e.to, a.from.node)) {
-        if (nominal_size(e.to, a.from) >= size) return true;
+        of_unstored |= words >= size;
         for (Port p : ir::sources(e.to, a.from.node)) read += nominal_size(e.to, p);
       } else {
-        read += nominal_size(e.to, a.from);
+        full += words >= size;
+        read += words;
       }
     }
-    return size > read;
+    return (of_unstored && full <= 1) || size > read;
   }
 
   bool wants(NodeId old, const Comp& m, const Comp& n, int arg) {
@@ -99,6 +104,7 @@ struct Policy {
     const double size = nominal_size(m.points, e.to.symbols);
     if (expr::schedule(e.to.pool, m.lift).size() > most_terms || n.args.size() + m.args.size() > most_reads)
       return false;
+    if (is_table(e.to.pool, m) && is_worth_a_table(e.to, size, n)) return false;
     if (readers[old] == 1) {
       if (!recomputed) return true;
       if (finishes_stored_fold(now)) return false;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tang/ir/worth.hpp"
 #include "tang/rewrite/terms.hpp"
 
 namespace tang::rewrite {
@@ -81,9 +82,24 @@ double nominal_size(const Graph& g, Port p) { return nominal_size(g.shape(p), g.
 bool is_short_contraction(const Graph& g, NodeId fold) {
   const Comp* n = g[fold].comp();
   if (!n || !is_short_product(g, *n)) return false;
-  double read = 0;
-  for (Port p : ir::sources(g, fold)) read += nominal_size(g, p);
-  return ir::is_cheaper_evaluated(nominal_size(g, {fold, 0}), read);
+  double read = 0, largest = 0;
+  for (Port p : ir::sources(g, fold)) {
+    read += nominal_size(g, p);
+    largest = std::max(largest, nominal_size(g, p));
+  }
+  return ir::is_cheaper_evaluated(nominal_size(g, {fold, 0}), read, largest);
+}
+
+bool is_table(const Pool& p, const Comp& map) {
+  return map.is_map() && map.args.empty() && map.guards.empty() && map.domain == ir::everywhere() &&
+         map.points.size() > 1 && is_expensive(p[map.lift[0]].op);
+}
+
+bool is_worth_a_table(const Graph& g, double words, const Comp& reader) {
+  constexpr double few = 4; // a table is a small part of what is read, and of what is evaluated
+  double largest = 0;
+  for (auto& a : reader.args) largest = std::max(largest, nominal_size(g, a.from));
+  return few * words <= largest && few * words <= nominal_size(reader.extents(), g.symbols);
 }
 
 std::optional<NodeId> finished_fold(const Graph& g, NodeId map) {

@@ -16,6 +16,11 @@ bool is_short_contraction(const Graph& g, NodeId fold);
 // precedes it.
 std::optional<NodeId> finished_fold(const Graph& g, NodeId map);
 
+// A map of coordinates along several axes that costs more to evaluate than to read.
+bool is_table(const Pool& p, const Comp& map);
+// Would the reader evaluate a table of so many words several times over, and read more than it otherwise?
+bool is_worth_a_table(const Graph& g, double words, const Comp& reader);
+
 struct StoredArray {
   Port port;
   std::string name;

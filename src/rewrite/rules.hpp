@@ -28,6 +28,7 @@ Rule keep_row();
 Rule reuse();
 Rule stabilize_softmax();
 Rule swap_folds();
+Rule tabulate();
 Rule merge_siblings();
 
 const std::vector<Rule>& normal_rules();

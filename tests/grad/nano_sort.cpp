@@ -161,7 +161,6 @@ TEST(grad_training, nano_sort_on_c_updates_its_states_in_place) {
   Inputs in;
   const Graph g = training_step(file, in);
   run::Options o;
-  o.schedule.share_contractions = false; // a group that adds to one result from several places does not run on C yet
   run::Program p(g, shared_compiler(), std::make_shared<device::Cpu>(2), o);
   const std::vector<Reference> want = reference();
   Digits digit;

@@ -80,5 +80,5 @@ TEST(grad_plans, transformer_block_forward_and_backward) {
   RecordProperty("kernels", std::to_string(p.before.steps.size()) + " -> " + std::to_string(p.after.steps.size()));
   RecordProperty("megabytes", std::to_string(p.before.bytes_moved() / 1e6) + " -> " + std::to_string(p.after.bytes_moved() / 1e6));
   EXPECT_EQ(p.before.steps.size(), 74u);
-  EXPECT_EQ(p.after.steps.size(), 37u) << plan::print(p.after);
+  EXPECT_EQ(p.after.steps.size(), 39u) << plan::print(p.after); // two of them tables of the rotary angles, 512 x 32
 }
