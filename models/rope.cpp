@@ -10,7 +10,10 @@ Scalar rope_angle(const Scalar& position, const Axis& pair, int64_t dim, double 
 }
 
 Turned turn(const Scalar& a, const Scalar& b, const Scalar& angle) {
-  const Scalar c = cos(angle), s = sin(angle);
+  return turn(a, b, cos(angle), sin(angle));
+}
+
+Turned turn(const Scalar& a, const Scalar& b, const Scalar& c, const Scalar& s) {
   const Scalar first = a * c - b * s, second = b * c + a * s;
   return {first, second};
 }
@@ -39,8 +42,22 @@ Tensor rope_by(const Tensor& x, const Position& position, const Rope& o, Where w
   const bool half = o.pairing == Pairing::half;
   auto place = [&](const Index& s) { return half ? dim / 2 * s + Index(pair) : s + 2 * Index(pair); };
   const Coords at = coords(rows);
-  const Scalar angle = rope_angle(position(rows.back()), pair, dim, o.base);
-  const Turned y = turn(x.at(at + Coords{place(0)}, where), x.at(at + Coords{place(1)}, where), angle);
+  const Scalar a = x.at(at + Coords{place(0)}, where), b = x.at(at + Coords{place(1)}, where);
+  if (given(o.cos) != given(o.sin))
+    reject(where, "rope has a table of only one of cos and sin", {}, "give both, or none");
+  if (given(o.cos)) {
+    Shapes s(where);
+    s("cos", o.cos, "row pair")("sin", o.sin, "row pair");
+    if (!(s["row"] == shape[shape.size() - 2]) || !(s["pair"] == Extent(dim / 2)))
+      reject(where, "rope's tables are " + text(o.cos.shape()),
+             {{x.name() + " is " + text(shape) + ", of which " + std::to_string(dim) + " features turn",
+               x.where()}},
+             "a table has a number for each row and each pair of features");
+  }
+  const Turned y =
+      given(o.cos)
+          ? turn(a, b, o.cos.at({rows.back(), pair}, where), o.sin.at({rows.back(), pair}, where))
+          : turn(a, b, rope_angle(position(rows.back()), pair, dim, o.base));
   std::vector<Axis> points = rows;
   points.push_back(side);
   points.push_back(pair);

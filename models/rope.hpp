@@ -13,6 +13,8 @@ struct Rope {
   double base = 10000;
   Pairing pairing = Pairing::half;
   int64_t dim = 0; // only the first `dim` features turn; 0: all of them
+  // cos and sin of each row's and pair's angle, [row, pair]: read instead of computed. Both or none.
+  Tensor cos = {}, sin = {};
 };
 
 // The angle of pair p at a position, in radians: position * base^(-2 p / dim).
@@ -24,6 +26,7 @@ struct Turned {
 };
 
 Turned turn(const Scalar& a, const Scalar& b, const Scalar& angle);
+Turned turn(const Scalar& a, const Scalar& b, const Scalar& cos, const Scalar& sin);
 
 // x [.., row, d] -> the same shape. Row i is at `first` + i; `first` is 0, a number, or a run-time index.
 // Throws Error: an odd number of features to turn, or more than x has.

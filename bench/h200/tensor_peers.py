@@ -1,7 +1,8 @@
 """bench/h200/tensor beside torch (cuBLAS, cuDNN) in one run: for each work, rounds of ours and theirs in turn, CUDA graphs of up to
 ten runs on both sides. The chip is warmed by the peer first; who goes first alternates; a side's time is the median of its rounds,
 each the median of twenty replays; the ratio is that of the fastest peer.
-   tensor_peers.py TENSOR_PROGRAM CACHE_FOLDER OUT_FOLDER WORKS_FILE [rounds]      WORKS_FILE: a work of tensor.cpp a line"""
+   tensor_peers.py TENSOR_PROGRAM CACHE_FOLDER OUT_FOLDER WORKS_FILE [rounds]      WORKS_FILE: a work of tensor.cpp a line
+Rounds 0: the peers are compiled into their caches, nothing is timed; for several processes at once beforehand."""
 import json, os, subprocess, sys, time
 import torch, torch.nn.functional as F
 from torch.nn.attention import sdpa_kernel, SDPBackend
@@ -17,6 +18,7 @@ def ask(line):
 FORMATS = {"bf16": torch.bfloat16, "f16": torch.float16, "tf32": torch.float32}
 torch.backends.cuda.matmul.allow_tf32 = True
 torch.backends.cudnn.benchmark = True
+torch.set_float32_matmul_precision("high")
 
 def graphed(f, runs=10):
     for _ in range(3): f()
@@ -61,8 +63,63 @@ def convolution(w):
     x, y = last(randn(n, c, h, wide, dtype=f)), last(randn(outs, c // groups, taps, taps, dtype=f))
     return {"cudnn": lambda: F.conv2d(x, y, stride=stride, padding=taps // 2, groups=groups)}
 
+class Block(torch.nn.Module):
+    """tensor_work.hpp's block: RMS norms, rotary positions, grouped causal attention, SwiGLU."""
+    def __init__(self, d=576, h=9, kv=3, head=64, hidden=1536):
+        super().__init__()
+        self.h, self.kv, self.head, p = h, kv, head, lambda *shape: torch.nn.Parameter(torch.randn(*shape) / shape[-1] ** 0.5)
+        self.attention_norm, self.mlp_norm = torch.nn.Parameter(torch.ones(d)), torch.nn.Parameter(torch.ones(d))
+        self.q, self.k, self.v, self.o = p(h * head, d), p(kv * head, d), p(kv * head, d), p(d, h * head)
+        self.gate, self.up, self.down = p(hidden, d), p(hidden, d), p(d, hidden)
+    def forward(self, x, cos, sin):
+        b, n, d = x.shape
+        turned = lambda t: t * cos + torch.cat((-t[..., self.head // 2:], t[..., :self.head // 2]), -1) * sin
+        y = F.rms_norm(x, (d,), self.attention_norm, 1e-5)
+        heads = lambda w, count: F.linear(y, w).view(b, n, count, self.head).transpose(1, 2)
+        a = F.scaled_dot_product_attention(turned(heads(self.q, self.h)), turned(heads(self.k, self.kv)), heads(self.v, self.kv), is_causal=True, enable_gqa=True)
+        x = x + F.linear(a.transpose(1, 2).reshape(b, n, -1), self.o)
+        y = F.rms_norm(x, (d,), self.mlp_norm, 1e-5)
+        return x + F.linear(F.silu(F.linear(y, self.gate)) * F.linear(y, self.up), self.down)
+
+def angles(n, head, dtype):
+    a = torch.outer(torch.arange(n, device="cuda", dtype=torch.float64), 10000 ** (-torch.arange(0, head, 2, device="cuda", dtype=torch.float64) / head))
+    return [torch.cat((f(a), f(a)), -1).to(dtype) for f in (torch.cos, torch.sin)]
+
+def block_of(w):
+    """A block's module, arguments, and the function that is timed."""
+    n, f = int(w[1]), FORMATS[w[2]]
+    m = Block().to("cuda", f)
+    x = torch.randn(1, n, 576, device="cuda", dtype=f, requires_grad=True)
+    dy, turns = torch.randn(1, n, 576, device="cuda", dtype=f), angles(n, 64, f)
+    torch._dynamo.reset()
+    c = torch.compile(m)
+    def forward():
+        with torch.no_grad(): return c(x, *turns)
+    return forward if w[3] == "forward" else lambda: torch.autograd.grad(c(x, *turns), [x, *m.parameters()], dy)
+
+def check_block(w, folder):
+    """Every value of our results against the same function in f64."""
+    said, f = ask("dump " + " ".join(w) + " " + folder), FORMATS[w[2]]
+    def load(name, shape):
+        return torch.frombuffer(bytearray(open(f"{folder}/{name}.bin", "rb").read()), dtype=f).reshape(shape).to("cuda", torch.float64)
+    if "FAILED" in said: return said
+    m, n = Block().to("cuda", torch.float64), int(w[1])
+    with torch.no_grad():
+        for name, p in m.named_parameters(): p.copy_(load("w." + name, p.shape))
+    x = load("x", (1, n, 576)).requires_grad_()
+    with sdpa_kernel(SDPBackend.MATH): y = m(x, *angles(n, 64, torch.float64))
+    want = {"y": y}
+    if w[3] == "both":
+        of = {"x": x} | {"w." + k: p for k, p in m.named_parameters()}
+        want |= dict(zip(["d" + k for k in of], torch.autograd.grad(y, list(of.values()), load("dy", y.shape))))
+    error = {k: ((load(k, v.shape) - v).norm() / v.norm()).item() for k, v in want.items()}
+    worst = max(error, key=error.get)
+    good = all(e < 1.5e-2 for e in error.values()) and " bad 0 guards 0 " in said + " "
+    return f"{said.split('  bad')[0]}  err {error[worst]:.2e} of {worst}  bad{said.split('  bad')[1]} {'ok' if good else 'WRONG'}"
+
 def peers(w):
     """name -> a function that runs it; what torch cannot do is left out with the reason."""
+    if w[0] == "block": return {"torch.compile": block_of(w)}
     if w[0] == "conv": return convolution(w)
     if w[0] == "gemm" and w[5] in ("e4m3", "i8"): return narrow_products(*map(int, w[1:4]), w[5])
     if w[0] == "gemm":
@@ -95,6 +152,12 @@ def peers(w):
     flex = lambda: f_(q, k, v, score_mod=scores.get(w[7]), block_mask=block, enable_gqa=h != kv)
     return {"flex": both(flex) if back else flex}
 
+if not rounds:
+    for line in open(works):
+        if line.strip() and line[0] != "#":
+            for f in peers(line.split()).values(): (f[0] if isinstance(f, tuple) else f)()
+    torch.cuda.synchronize()
+    sys.exit()
 rows = []
 state = subprocess.run(["nvidia-smi", "--query-gpu=driver_version,clocks.sm,power.draw,temperature.gpu", "--format=csv,noheader"], capture_output=True, text=True).stdout.strip()
 def save():
@@ -104,9 +167,9 @@ for line in open(works):
     line = line.strip()
     if not line or line.startswith("#"): continue
     w = line.split()
-    said = ask("check " + line)
+    said = check_block(w, out) if w[0] == "block" else ask("check " + line)
     print(said, flush=True)
-    row = {"work": line, "check": said[len("check " + line):].strip(), "ok": said.endswith("ok"), "ms": {}, "tflops": None}
+    row = {"work": line, "check": said.split(line)[1].strip(), "ok": said.endswith("ok"), "ms": {}, "tflops": None}
     if row["ok"]:
         graphs, times = {}, {"ours": []}
         runs = 10

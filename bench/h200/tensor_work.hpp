@@ -9,6 +9,7 @@
 #include "tang/grad/surface.hpp"
 #include "tang/models/attention.hpp"
 #include "tang/models/conv.hpp"
+#include "tang/models/block.hpp"
 #include "tang/run/cuda.hpp"
 
 namespace tang::bench {
@@ -32,6 +33,10 @@ struct Work {
 
   bool attends() const { return kind == "attention" || backward(); }
 
+  bool block() const { return kind == "block"; }
+
+  bool trains() const { return transposes == "both"; } // of a block: its gradients, too
+
   bool whole() const { return expr::type_of(element) == expr::Type::index; }
 
   bool scaled() const { return run::bytes_of(element) == 1 && !whole(); } // one scale an operand
@@ -39,6 +44,7 @@ struct Work {
   ir::Format result() const { return whole() ? ir::Format::f32 : scaled() ? ir::Format::bf16 : element; }
 
   std::vector<std::string> operands() const {
+    if (block()) return {}; // see fill_block
     if (gemm()) return {"a", "b"};
     if (conv()) return {"x", "w"};
     return backward() ? std::vector<std::string>{"q", "k", "v", "dout"}
@@ -64,6 +70,7 @@ struct Work {
           w.format;
     else if (w.attends())
       in >> w.batch >> w.heads >> w.kv >> w.rows >> w.keys >> w.d >> w.mask;
+    if (w.block()) in >> w.rows >> w.format >> w.transposes;
     std::string word;
     for (auto at = in.tellg(); in && in >> word; at = in.tellg()) {
       const size_t mark = word.find('=');
@@ -75,7 +82,7 @@ struct Work {
     }
     if (in.eof()) in.clear(), in.seekg(0, std::ios::end);
     w.element = ir::format_named(w.format);
-    if (!in || (!w.gemm() && !w.conv() && !w.attends()))
+    if (!in || (!w.gemm() && !w.conv() && !w.attends() && !w.block()))
       throw Error({}, "no such work: " + w.kind, {}, "see the first lines of tensor.cpp");
     return w;
   }
@@ -83,6 +90,7 @@ struct Work {
   ir::Graph graph() const {
     ir::Builder b;
     const auto f = element;
+    if (block()) return transformer_block(b);
     if (gemm()) {
       ir::Tensor x = b.input("a", at('a') ? std::vector<ir::Extent>{k, m} : std::vector<ir::Extent>{m, k}, f);
       ir::Tensor y = b.input("b", at('b') ? std::vector<ir::Extent>{n, k} : std::vector<ir::Extent>{k, n}, f);
@@ -131,6 +139,27 @@ struct Work {
     return b.graph();
   }
 
+  ir::Graph transformer_block(ir::Builder& b) const {
+    models::BlockSize size;
+    for (auto& [what, n] : told)
+      (what == "model"    ? size.model
+       : what == "heads"  ? size.heads
+       : what == "kv"     ? size.kv_heads
+       : what == "head"   ? size.head
+       : what == "hidden" ? size.hidden
+                          : throw Error({}, "a block has no size " + what, {}, "model, heads, kv, head, hidden")) = n;
+    for (auto [name, table] : {std::pair("cos", &size.rope.cos), std::pair("sin", &size.rope.sin)})
+      *table = b.input(name, {rows, size.head / 2}, element); // as the peer has them
+    const models::BlockWeights w = models::block_weights(b, "w", size, element);
+    const ir::Tensor x = b.input("x", {1, rows, size.model}, element), y = models::block(x, w, size);
+    b.output(y, "y", element);
+    if (!trains()) return b.graph();
+    const std::vector<ir::Tensor> of{x, w.attention_norm, w.q, w.k, w.v, w.o, w.mlp_norm, w.gate, w.up, w.down};
+    const auto d = diff::vjp(y, b.input("dy", y.shape(), element), of);
+    for (size_t i = 0; i < of.size(); ++i) b.output(d[i], "d" + of[i].name(), element);
+    return b.graph();
+  }
+
   static constexpr int64_t window = 128, prefix = 256, document = 700;
   static constexpr double cap = 20, scale_a = 0.5, scale_b = 0.25;
 
@@ -155,6 +184,10 @@ struct Work {
   }
 
   double flops() const {
+    if (block()) { // of the paper's sizes
+      const double n = double(rows), products = 576.0 * (960 + 576 + 3 * 1536), pairs = n * (n + 1) / 2;
+      return (trains() ? 3 : 1) * 2 * n * products + (trains() ? 14 : 4) * pairs * 64 * 9;
+    }
     if (gemm()) return 2.0 * double(m) * double(n) * double(k);
     if (conv())
       return 2.0 * double(batch * places(height) * places(width) * outs) *

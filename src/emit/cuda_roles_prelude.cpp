@@ -6,6 +6,15 @@ namespace {
 // Barriers count bytes and arrivals; a copy's writes are seen by whoever waited for its barrier. A remote
 // arrive is not used: clusters of one.
 const char* const roles_head = R"(struct __align__(64) TangMap { uint64_t words[16]; };
+TANG void tang_two_f32(float* to, const float* p) { const float2 v = *(const float2*)p; to[0] = v.x, to[1] = v.y; }
+TANG void tang_two_bf16(float* to, const uint16_t* p) {
+  const uint32_t v = *(const uint32_t*)p;
+  to[0] = tang_from_bf16(v & 0xffffu), to[1] = tang_from_bf16(v >> 16);
+}
+TANG void tang_two_f16(float* to, const uint16_t* p) {
+  const uint32_t v = *(const uint32_t*)p;
+  to[0] = tang_from_f16(v & 0xffffu), to[1] = tang_from_f16(v >> 16);
+}
 TANG uint32_t tang_shared(const void* p) { return (uint32_t)__cvta_generic_to_shared(p); }
 TANG void tang_bar_init(uint32_t b, int n) { asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" :: "r"(b), "r"(n)); }
 TANG void tang_bar_expect(uint32_t b, uint32_t bytes) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tang/base/error.hpp"
+#include "tang/emit/cuda_pairs.hpp"
 #include "tang/kernel/fragment.hpp"
 
 namespace tang::emit {
@@ -66,7 +67,11 @@ public:
 
   bool varies(Id id) const { return varies_.at(id); }
 
+  // Inside a loop over pairs of columns: declares and loads both of what is read at a pair of neighbours.
+  void load_pairs(const std::vector<Id>& roots);
+
 private:
+  std::pair<std::string, std::string> address(const Ref& r, bool in_row_loop);
   bool moves(const std::vector<Coordinate>& at) const;
   std::string text(Id id);
   std::string coordinate(const Coordinate& c, bool in_row_loop);
@@ -88,7 +93,27 @@ private:
   };
 
   std::map<Id, Step> steps_;
+  std::map<const Ref*, std::string> pairs_; // reads whose pair of columns was loaded
 };
+
+void RowText::load_pairs(const std::vector<Id>& roots) {
+  for (Id id : expr::schedule(p_, roots)) {
+    if (p_[id].op != Op::arg || names_.count(id)) continue;
+    const Ref& r = b_.refs[size_t(p_[id].whole)];
+    if (pairs_.count(&r) || !in_pairs(u_, r, column_)) continue;
+    const std::string as = u_.fresh("two");
+    const auto [at, inside] = address(r, false);
+    u_.line("float " + as + "[2] = {};");
+    u_.open("");
+    u_.line("const int e = 2 * e2;");
+    name_coordinates(false);
+    const std::string format = expr::row(u_.memory(r.memory).format).name;
+    u_.line((r.checked ? "if (" + inside + ") " : "") + "tang_two_" + format + "(" + as + ", m" +
+            std::to_string(r.memory) + " + " + at + ");");
+    u_.close();
+    pairs_[&r] = as;
+  }
+}
 
 bool RowText::moves(const std::vector<Coordinate>& at) const {
   for (auto& c : at) {
@@ -111,22 +136,33 @@ std::string RowText::coordinate(const Coordinate& c, bool in_row_loop) {
   return s;
 }
 
+// Where an element lies, and whether that is inside.
+std::pair<std::string, std::string> RowText::address(const Ref& r, bool in_row_loop) {
+  std::string at, inside;
+  for (size_t d = 0; d < r.index.size(); ++d) {
+    const Memory& m = u_.memory(r.memory);
+    const std::string c = coordinate(r.index[d], in_row_loop), and_ = d ? " && " : "";
+    at += (d ? " + " : "") + ("(int64_t)(" + c + ") * " + std::to_string(m.strides[d]));
+    inside += and_ + "(uint32_t)(" + c + ") < " + std::to_string(m.shape[d]) + "u";
+  }
+  return {at.empty() ? "0" : at, inside};
+}
+
 // One element of a memory at this place of the statement.
 std::string RowText::element(const Ref& r, bool in_row_loop) {
   const Memory& m = u_.memory(r.memory);
   const std::string as = "m" + std::to_string(r.memory);
   if (m.home == kernel::Home::fragment) {
     const kernel::FragmentShape s = kernel::fragment_shape(m);
-    return as + (s.columns == 1 ? std::string("[") + (in_row_loop ? "r" : row_of_element) + "]" : "[e]");
+    if (s.columns == 1) return as + "[" + (in_row_loop ? "r" : row_of_element) + "]";
+    // Columns a multiple of 8 on are the same lane's; beyond the tile stands what a guard leaves out.
+    const int64_t on = r.index[size_t(s.column_dim)].affine.c / 2;
+    if (!on) return as + "[e]";
+    return as + "[(unsigned)(e + " + number(on) + ") < " + number(s.columns / 2) + "u ? e + " + number(on) + " : 0]";
   }
-  std::string at, inside;
-  for (size_t d = 0; d < r.index.size(); ++d) {
-    const std::string c = coordinate(r.index[d], in_row_loop);
-    at += (d ? " + " : "") + ("(int64_t)(" + c + ") * " + std::to_string(m.strides[d]));
-    if (r.checked)
-      inside += (d ? " && " : "") + ("(uint32_t)(" + c + ") < " + std::to_string(m.shape[d]) + "u");
-  }
-  const std::string load = load_element(u_, m.format, as + "[" + (at.empty() ? "0" : at) + "]");
+  if (auto it = pairs_.find(&r); it != pairs_.end()) return it->second + "[e & 1]";
+  const auto [at, inside] = address(r, in_row_loop);
+  const std::string load = load_element(u_, m.format, as + "[" + at + "]");
   return r.checked ? "(" + inside + " ? " + load + " : 0)" : load;
 }
 
@@ -152,6 +188,7 @@ void RowText::prepare(const std::vector<Id>& roots) {
            Var(p_[p_[id].args[0]].whole) == column_;
   };
   // k column + rest: the lane's part of the column goes to the rest, once a row.
+  std::map<Id, std::pair<Id, int>> stepped; // k column: its column, and how many such sums read it
   for (Id id : order)
     for (int i = 0; p_[id].op == Op::add && p_[id].type == Type::real && i < 2; ++i) {
       const Term& m = p_[p_[id].args[size_t(i)]];
@@ -159,8 +196,11 @@ void RowText::prepare(const std::vector<Id>& roots) {
       if (m.op != Op::mul || varies_[rest] || steps_.count(id)) continue;
       for (int c : {0, 1})
         if (const Id k = m.args[size_t(1 - c)]; is_column(m.args[size_t(c)]) && !varies_[k])
-          steps_[id] = {k, rest, u_.fresh("h")}, --uses[m.args[size_t(c)]];
+          steps_[id] = {k, rest, u_.fresh("h")},
+          stepped[p_[id].args[size_t(i)]].first = m.args[size_t(c)], ++stepped[p_[id].args[size_t(i)]].second;
     }
+  for (auto& [product, of] : stepped)
+    if (uses[product] == of.second) --uses[of.first];
   for (Id id : order) // else every column's number is kept in a register for the whole kernel
     if (is_column(id) && uses[id] > 0)
       if (pair_.empty()) {
@@ -318,9 +358,10 @@ void print_apply(Unit& u, const kernel::Apply& a, const kernel::role::Rows& s) {
   if (!global) packed = column >= 0 && expr::row(u.memory(a.dst[0].memory).format).bits == 16;
   if (column < 0 && global) u.open("if ((lane & 3) == 0)");
   u.line("#pragma unroll");
-  if (packed) {
+  if (column >= 0) {
     u.open("for (int e2 = 0; e2 < " + number(n / 2) + "; ++e2)");
-    u.line("float v[2];");
+    if (packed) u.line("float v[2];");
+    t.load_pairs(roots);
     u.line("#pragma unroll");
     u.open("for (int e = 2 * e2; e < 2 * e2 + 2; ++e)");
   } else {
@@ -347,8 +388,8 @@ void print_apply(Unit& u, const kernel::Apply& a, const kernel::role::Rows& s) {
   u.close();
   if (packed)
     u.line("m" + std::to_string(a.dst[0].memory) + "[e2] = " + pack(u.memory(a.dst[0].memory).format) +
-           "(v[0], v[1]);"),
-        u.close();
+           "(v[0], v[1]);");
+  if (column >= 0) u.close();
   if (column < 0 && global) u.close();
   u.close();
 }
@@ -438,18 +479,16 @@ std::string print_values(Unit& u, const kernel::role::Flush& x) {
   rows_text::RowText t(u, x.what.body, x.row, x.column);
   t.prepare(x.what.body.values);
   u.line("#pragma unroll");
-  if (pairs) {
-    u.open("for (int e2 = 0; e2 < " + number(x.columns / 4) + "; ++e2)");
-    u.line("float v[2];");
-    u.line("#pragma unroll");
-    u.open("for (int e = 2 * e2; e < 2 * e2 + 2; ++e)");
-  } else {
-    u.open("for (int e = 0; e < " + number(x.columns / 2) + "; ++e)");
-  }
+  u.open("for (int e2 = 0; e2 < " + number(x.columns / 4) + "; ++e2)");
+  if (pairs) u.line("float v[2];");
+  t.load_pairs(x.what.body.values);
+  u.line("#pragma unroll");
+  u.open("for (int e = 2 * e2; e < 2 * e2 + 2; ++e)");
   t.name_coordinates(false);
   u.line((pairs ? "v[e & 1]" : as + "[e]") + " = " + t.value(x.what.body.values[0]) + ";");
   u.close();
-  if (pairs) u.line(as + "[e2] = " + rows_text::pack(f) + "(v[0], v[1]);"), u.close();
+  if (pairs) u.line(as + "[e2] = " + rows_text::pack(f) + "(v[0], v[1]);");
+  u.close();
   u.close();
   return as;
 }

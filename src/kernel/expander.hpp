@@ -108,6 +108,7 @@ private:
   Rows by_row(const kernel::Stmt& s) const;
   RowAxes row_axes(std::vector<TileAxis> axes) const;
   std::optional<std::vector<int64_t>> warp_box(const RowAxes& row, const Ref& dst) const;
+  std::string elsewhere(const kernel::Stmt& s) const;
 
   Var fresh(const std::string& stem) { return p_.kernel.fresh(stem); }
 

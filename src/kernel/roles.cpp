@@ -429,6 +429,10 @@ Result<Program> Expander::run() {
   if (const std::string why = roles_refuse(); !why.empty()) return Refusal{why};
   if (const auto why = place()) return Refusal{*why};
   if (const std::string why = fields_refuse(); !why.empty()) return Refusal{why};
+  for (const kernel::Block* block : std::initializer_list<const kernel::Block*>{
+           &parts_.starts, &parts_.pipe->body, &parts_.finish})
+    for (auto& s : *block)
+      if (const std::string why = elsewhere(s); !why.empty()) return Refusal{why};
   for (auto& c : parts_.contracts)
     if (c.a < 0)
       for (int64_t s = 0; s < c.terms; s += 16) // 16-bit fragments only: see contract_parts

@@ -173,7 +173,8 @@ std::string Expander::roles_refuse() const {
 // Each part of a split loop is a run of its blocks. Legal where the loop is one sum that starts at 0.
 std::string Expander::split() {
   const Segment all = segments_[0];
-  if (parts_.contracts.size() != 1 || parts_.pipe->body.size() != 1 || segments_.size() != 1 || all.partial ||
+  if (!parts_.outer.empty() || parts_.contracts.size() != 1 || parts_.pipe->body.size() != 1 ||
+      segments_.size() != 1 || all.partial ||
       !(all.end - all.begin).terms.empty())
     return "only the loop of one sum can be split";
   for (auto& s : parts_.starts) {

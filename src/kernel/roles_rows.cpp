@@ -79,6 +79,33 @@ Rows Expander::by_row(const kernel::Stmt& s) const {
   return out;
 }
 
+// Lanes hold their own rows and every eighth pair of columns: a statement reads fragments at its own row, at
+// its own column or a multiple of 8 beside it, and writes at its own.
+std::string Expander::elsewhere(const kernel::Stmt& s) const {
+  const Rows x = by_row(s);
+  auto at = [&](const Ref& r, bool read) {
+    const Memory& m = k_.memories[size_t(r.memory)];
+    if (m.home != Home::fragment) return true;
+    const FragmentShape shape = fragment_shape(m);
+    auto own = [&](int d, Var v, bool beside) {
+      const Coordinate& c = r.index[size_t(d)];
+      return c.refs.empty() && v >= 0 && (c.affine - variable(v)).terms.empty() &&
+             (beside ? c.affine.c % 8 == 0 : c.affine.c == 0);
+    };
+    for (size_t d = 0; d < shape.row_dims.size(); ++d)
+      if (!own(shape.row_dims[d], d < x.row.digits.size() ? x.row.digits[d].var : x.row.flat, false)) return false;
+    return shape.column_dim < 0 || own(shape.column_dim, x.column, read);
+  };
+  bool fits = true;
+  auto all = [&](const Body& b, const std::vector<Ref>& dst) {
+    for (auto& r : b.refs) fits &= at(r, true);
+    for (auto& r : dst) fits &= at(r, false);
+  };
+  if (auto* a = std::get_if<Apply>(&s.node)) all(a->body, a->dst);
+  if (auto* f = std::get_if<Fold>(&s.node)) all(f->body, f->dst);
+  return fits ? "" : "a statement reads a fragment at rows or columns of other lanes";
+}
+
 // A sum whose tile is otherwise only scaled by row factors may stay in parts, one a lane, until the loop is
 // over.
 bool Expander::is_late(const Fold& f) const {

@@ -90,7 +90,7 @@ No TensorLowerer::operand(const ir::Comp& n, const std::vector<int>& core, const
     pl.at[size_t(axis)] = pl.at[size_t(axis)] + variable(copy.axes.back().var);
   }
   if (copies) {
-    auto r = copied(n, c, factors[0], only, pl);
+    auto r = copied(n, c, factors[0], only, k, pl);
     if (!r) return r.why();
     copy.body.refs = {*r};
     copy.body.values = {f_.k.pool->leaf(Op::arg, Type::real, 0)};
@@ -313,6 +313,9 @@ Result<GroupKernels> TensorLowerer::run() {
   const ir::Comp& n = comp(m.node);
   pipe_.var = f_.block[size_t(tensor_.loop)];
   pipe_.step = f_.tile(tensor_.loop);
+  for (size_t a = 0; a < group_.extent.size(); ++a)
+    if (group_.role[a] == plan::Role::looped && group_.extent[a] == 1)
+      lets_.push_back({kernel::Let{f_.block[a], kernel::Let::affine, {constant(0)}, 1, {}}});
   pipe_.reverse = !form.absorb.base.empty() && n.monoid->commutative;
   const bool weighs = form.absorb.base.empty() && !group_.shared.empty();
   for (auto& member : group_.members) start(member);

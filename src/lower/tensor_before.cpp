@@ -60,12 +60,11 @@ void TensorLowerer::turned(Frame& frame, Apply& a) const {
 }
 
 // The operand's values in rows of terms, by a kernel of its own; the element at this place.
-Result<Ref> TensorLowerer::copied(const ir::Comp& n, const Contraction& c, int factor, int side,
+Result<Ref> TensorLowerer::copied(const ir::Comp& n, const Contraction& c, int factor, int side, int k,
                                   const Place& at) {
   constexpr int64_t rows = 32,
                     terms = 64; // of a block: what it reads stays in the near cache, however it lies
   const std::set<int> axes = axes_of(g_, n, c.factors[size_t(factor)]);
-  const int k = c.sides.k[0];
   if (!axes.count(side)) return Refusal{"an operand does not depend on its side"};
   plan::Group group;
   Choice choice;

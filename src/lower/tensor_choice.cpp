@@ -81,17 +81,20 @@ struct TensorChooser {
     std::vector<int> all;
     for (size_t a = 0; a < group.extent.size(); ++a) {
       if (!extent(int(a))) return "it is empty";
-      if (group.role[a] == plan::Role::looped) all.push_back(int(a));
+      if (group.role[a] == plan::Role::looped && extent(int(a)) > 1) all.push_back(int(a));
     }
     if (all.empty()) return "it has no loop";
     base.loop = all[0];
     if (all.size() == 1) return {};
     // Of several the one that the block's contractions have as columns, or the terms that lie next to each
-    // other; the others go around it.
+    // other, or the widest; the others go around it.
     if (weighs() && forms.shared[0])
       base.loop = core_of(group.shared[0].axis, forms.shared[0]->sides.n[0]);
     else
       base.loop = product() ? terms_that_lie() : -1;
+    if (base.loop < 0 && product())
+      for (int a : all)
+        if (base.loop < 0 || extent(a) >= extent(base.loop)) base.loop = a;
     if (base.loop < 0) return "it loops over several axes";
     for (int a : all)
       if (a != base.loop) base.outer.push_back(a);
@@ -262,6 +265,8 @@ struct TensorChooser {
     };
 
     const int64_t n = extent(columns), k = extent(base.loop);
+    int64_t sums = 0; // of one block's rows and columns, each with a ring and results of its own
+    for (auto& form : forms.members) sums += int64_t(form.contractions.size());
     int64_t batch = 1, m = 1, around = 1; // loops around the loop
     for (int a : base.outer) around *= extent(a);
     for (size_t a = 0; a < group.extent.size(); ++a) {
@@ -269,9 +274,6 @@ struct TensorChooser {
       (is_row(int(a)) ? m : batch) *= group.extent[a];
     }
     const double narrower = double(expr::row(base.format).bits) / 16; // a box is 128 bytes of terms
-    // Sums of one block, each with a ring and results of its own: together they have what one would.
-    int sums = 0;
-    for (auto& form : forms.members) sums += int(form.contractions.size());
     // Loops around one read the rows' operand at overlapping places.
     const double memory =
         double(batch) * double(m * k + around * sums * k * n + m * n) * 2 * narrower / (t.memory_rate * from_near);
@@ -283,14 +285,16 @@ struct TensorChooser {
       // Narrow results whose rows are read again by the loops around: the more rows, the less often the
       // columns.
       if (s.math > 2 && (n > s.columns || base.outer.empty())) continue;
+      // Several maps of the result hold what they read of other arrays beside it.
+      if (s.columns * sums > (group.epilogues.size() > 1 ? 128 : 256)) continue;
       s.loop = int64_t(double(s.loop) / narrower);
+      if (sums > 1) s.loop = std::min(s.loop, int64_t(64 / narrower)); // shorter slots, and more of them
       if (s.loop >= 2 * k && double(s.loop) > 64 / narrower)
         s.loop /= 2, s.stages *= 2; // no slots of nothing
-      if (s.columns * sums > 256) continue;
-      s.stages = std::max(2, s.stages / sums);
       const int64_t rows = team_rows * s.math, steps = around * ((k + s.loop - 1) / s.loop);
       const double depth = double(s.loop);
-      for (int64_t split = 1; split <= (sums > 1 ? 1 : 16) && split * 2 <= std::max<int64_t>(2, steps); ++split) {
+      const int64_t most_split = around > 1 || sums > 1 ? 1 : 16;
+      for (int64_t split = 1; split <= most_split && split * 2 <= std::max<int64_t>(2, steps); ++split) {
         const int64_t part = (steps + split - 1) / split;
         if ((steps + part - 1) / part != split || (split > 1 && !base.outer.empty())) continue;
         const int64_t work = batch * row_blocks(rows) * blocks(columns, s.columns) * split;
@@ -298,8 +302,8 @@ struct TensorChooser {
         const double idle = double(t.workers) / double(std::min<int64_t>(work, t.workers));
         const double computes = std::min(one_computes, all_compute * idle) * t.matrix_rate / narrower;
         const double reads = std::min(one_reads, all_read * idle) * t.near_rate;
-        const double arithmetic = sums * 2 * double(rows * s.columns) * depth / (computes * s.reached);
-        const double bytes = sums * 2 * narrower * double(std::min(rows, m) + std::min(s.columns, n)) * depth *
+        const double arithmetic = 2 * double(sums * rows * s.columns) * depth / (computes * s.reached);
+        const double bytes = 2 * narrower * double(std::min(rows, m) + sums * std::min(s.columns, n)) * depth *
                              (k * expr::row(base.format).bits / 8 % 128 ? crooked : 1) / reads;
         const double step = std::max({arithmetic, bytes, step_seconds * depth * narrower / 128});
         // A part is stored by each team; of a tile's parts one block reads all, a team its rows alone.
@@ -315,7 +319,7 @@ struct TensorChooser {
     for (auto& c : order) {
       Roles r;
       r.math = c.s.math;
-      r.stages.assign(size_t(sums), c.s.stages);
+      r.stages.assign(size_t(sums), sums == 1 ? c.s.stages : stages(c.s.math, c.s.columns * sums, c.s.loop));
       r.order = WorkOrder::grouped;
       r.split = c.split;
       if (r.math == 1) r.producer_registers = 40, r.math_registers = 232;
@@ -323,6 +327,13 @@ struct TensorChooser {
       add(team_rows * r.math, c.s.loop, c.s.columns, r);
       out.back().seconds = c.seconds;
     }
+  }
+
+  // As many slots as shared memory holds, for one side of rows and another of columns.
+  int stages(int math, int64_t columns_, int64_t loop) const {
+    constexpr int64_t barriers = 4096, staged = 2 * 8192; // bytes; the second for each team's results
+    const int64_t slot = (team_rows * math + columns_) * loop * int64_t(expr::row(base.format).bits) / 8;
+    return int(std::max<int64_t>(2, (t.shared_limit - barriers - math * staged) / slot));
   }
 
   // Blocks of rows have loops of different lengths: longer ones for later rows (1), earlier ones (-1), or
@@ -349,7 +360,11 @@ struct TensorChooser {
     if (!longer) return;
     if (*longer < 0) r.order = WorkOrder::first_rows_first;
     const int64_t bytes = extent(base.loop) * (depth + width) * 2;
-    while (r.group * 2 <= heads && r.group * 2 * bytes <= shared_cache) r.group *= 2;
+    // As many as share the cache, in sections of one size; few blocks in all are one section. A section begins
+    // with its longest blocks, which the last workers of a small last one would wait for.
+    const int64_t most = std::clamp<int64_t>(shared_cache / bytes, 1, heads), sections = (heads + most - 1) / most;
+    const bool few = heads * blocks(base.rows, 2 * team_rows) <= 4 * t.workers;
+    r.group = int(few ? heads : (heads + sections - 1) / sections);
     r.persist = Persist::dynamic;
     r.producer_registers = 40, r.math_registers = 232;
   }

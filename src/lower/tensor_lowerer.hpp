@@ -45,7 +45,7 @@ private:
   std::optional<int> staged(const kernel::Apply& copy, bool in_loop) const;
   No masks(const ir::Comp& n, const std::vector<int>& core);
   std::optional<std::pair<Affine, Affine>> extrema(const ir::Comp& n, const std::vector<int>& core, int arg);
-  Result<Ref> copied(const ir::Comp& n, const Contraction& c, int factor, int side, const Place& at);
+  Result<Ref> copied(const ir::Comp& n, const Contraction& c, int factor, int side, int k, const Place& at);
   void turned(Frame& frame, kernel::Apply& a) const;
   No joined(const std::vector<std::vector<kernel::Segment>>& pieces);
   void start(const plan::Member& m);

@@ -1,5 +1,7 @@
 // Directed rules: they take arguments and are called by name, before differentiating or by a schedule.
 #pragma once
+#include <set>
+
 #include "tang/rewrite/rule.hpp"
 
 namespace tang::rewrite {
@@ -20,7 +22,15 @@ Graph closed(const Graph& g);
 // Every product of a sum that reads a map which scales a 16-bit array (x(i, c) / l(i)) reads that array, so
 // that matrix instructions can take it as it is stored; the scale stands beside it, outside of sums along
 // whose axes it does not change.
-Graph narrow_operands(const Graph& g);
+// `kept`: maps that will be stored in 16 bits, as outputs may be.
+Graph narrow_operands(const Graph& g, const std::set<ir::NodeId>& kept = {});
+
+// A side of a sum of products that is more than one array is stored as a map of its own (sums of few terms
+// that it reads are written out in it), so that matrix instructions can take it as it lies; products of equal
+// sides read one array. What reads a short contraction stays where it is evaluated.
+Graph stored_operands(const Graph& g);
+// The nodes whose stored values sums of products read as one of their two sides. The pool may grow.
+std::set<ir::NodeId> operands(Graph& g);
 
 // In a sum of weights exp2(k s + m) .. the numbers of a row become stored maps: exp2(k s + m) / l, where c,
 // is exp2(k s + r) with r = m - log2 l, or -inf where c fails; x / l + y is (x + y l) / l. What is left of a

@@ -35,7 +35,9 @@ bool scales_narrow(Graph& g, const Comp& m) {
 
 class Narrower {
 public:
-  explicit Narrower(const Graph& g) : from_(g), fixed_(g.nodes.size(), 0), block_(g.nodes.size(), 0) {
+  Narrower(const Graph& g, const std::set<NodeId>& kept)
+      : from_(g), stored_(g.outputs), fixed_(g.nodes.size(), 0), block_(g.nodes.size(), 0) {
+    for (NodeId id : kept) stored_.push_back({{id, 0}, "", ir::Format::bf16});
     for (auto& o : g.outputs) fixed_[o.port.node] = 1;
     for (NodeId id = 0; id < g.nodes.size(); ++id)
       if (!g[id].comp())
@@ -113,7 +115,7 @@ private:
       if (t.op != Op::arg || size_t(t.whole) >= from_[id].comp()->args.size()) continue;
       const Port wide = from_[id].comp()->args[size_t(t.whole)].from;
       if (!from_[wide.node].comp()) continue;
-      for (auto& o : from_.outputs)
+      for (auto& o : stored_)
         if (const auto x = quotient(e, o, wide, id, int(t.whole), n)) {
           n.lift[0] = expr::substitute(p, n.lift[0], {{f, *x}});
           fired = true;
@@ -246,6 +248,7 @@ private:
   }
 
   const Graph& from_;
+  std::vector<ir::Output> stored_; // outputs, and maps that are stored narrow as if they were
   std::vector<char> fixed_; // read by something that is no comprehension
   std::vector<char> block_; // weights of blocks
   std::set<std::pair<NodeId, Port>> fresh_output_;
@@ -254,8 +257,8 @@ private:
 };
 } // namespace
 
-Graph narrow_operands(const Graph& g) {
-  Changed c = Narrower(g).run();
+Graph narrow_operands(const Graph& g, const std::set<NodeId>& kept) {
+  Changed c = Narrower(g, kept).run();
   return c.what.empty() ? g : ir::canonical(c.graph).graph;
 }
 

@@ -48,6 +48,27 @@ ir::Graph split(ir::Graph g, schedule::Schedule& s) {
   return g;
 }
 
+// Has the node one value, over two long axes? Numbers a row stay wide.
+bool is_array(const ir::Graph& g, ir::NodeId id) {
+  constexpr int64_t long_axis = 16;
+  if (!g[id].comp() || g.ports(id) != 1 || g.type({id, 0}) != ir::Type::real) return false;
+  const auto shape = g.shape({id, 0});
+  return std::count_if(shape.begin(), shape.end(), [](auto& e) { return !e.is_constant() || e.value() >= long_axis; }) >= 2;
+}
+
+// Arrays, and whatever products read, are stored in `f`, unless the schedule says otherwise.
+void store_operands(ir::Graph& g, ir::Format f, schedule::Schedule& s) {
+  std::set<ir::NodeId> nodes = rewrite::operands(g);
+  for (ir::NodeId id = 0; id < g.nodes.size(); ++id)
+    if (is_array(g, id)) nodes.insert(id);
+  for (ir::NodeId id : nodes) {
+    const schedule::GroupFields* told = schedule::fields_of(s, g, id);
+    schedule::GroupFields fields = told ? *told : schedule::GroupFields{};
+    if (!fields.store) fields.store = f;
+    s.groups[schedule::key(g, id)] = fields;
+  }
+}
+
 // Arguments that lie in one place: a donated state and its new value.
 void merge_places(const plan::Plan& p, lower::Lowered& l) {
   auto place = [&](const lower::Argument& a) -> std::optional<ir::Port> {
@@ -171,10 +192,15 @@ Derivation derive(const ir::Graph& g, const Options& o) {
     graph = std::move(best.graph);
     d.trace = std::move(best.trace);
   }
-  if (o.target.warpgroups) graph = rewrite::row_weights(rewrite::narrow_operands(graph));
+  const bool operands = o.target.warpgroups && o.operands;
+  std::set<ir::NodeId> narrow;
+  if (operands && expr::row(*o.operands).bits == 16) narrow = rewrite::operands(graph);
+  if (o.target.warpgroups) graph = rewrite::row_weights(rewrite::narrow_operands(graph, narrow));
+  if (operands) graph = rewrite::stored_operands(graph);
   schedule::Schedule schedule = o.schedule;
   schedule.alignment = std::max(schedule.alignment, o.target.alignment);
   graph = split(rewrite::for_planning(rewrite::own_formats(graph), o.optimize && o.target.sum_cost > 0), schedule);
+  if (operands) store_operands(graph, *o.operands, schedule);
   d.plan = plan::make_plan(graph, schedule, o.target);
   d.kernels = lower::lower(d.plan, schedule, o.target);
   pool_temporaries(d.kernels, o.target);

@@ -27,6 +27,9 @@ struct Options {
   schedule::Schedule schedule;
   target::Target target;            // default: this machine, one thread
   bool optimize = true;             // false: the graph as written
+  // On a target with matrix instructions: in which format arrays that never leave the program are stored (numbers a row
+  // are f32); what a product reads is then an array. Not set: f32, and products of what happens to be arrays.
+  std::optional<ir::Format> operands;
   bool guards = false;              // guard bands around every buffer, for verification
   std::optional<ErrorBudget> budget; // derive throws an Error for what may be further off
   device::CompilerOptions compiler; // where to look for one, and the kernel cache's folder

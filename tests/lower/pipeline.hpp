@@ -58,7 +58,9 @@ inline std::map<std::string, eval::Array> simulate(const Derived& d, const eval:
         globals.push_back(it->second);
       } else {
         const int id = std::get<int>(a.what);
-        globals.push_back(temporaries.try_emplace(id, poisoned(n)).first->second);
+        kernel::Buffer& t = temporaries.try_emplace(id, poisoned(n)).first->second;
+        if (int64_t(t.r.size()) < n) t = poisoned(n); // steps share one place, which is as large as the largest
+        globals.push_back(t);
       }
     }
     kernel::Options o;
