@@ -281,15 +281,28 @@ No TensorLowerer::output(const ir::Comp& n, const std::vector<int>& core, Port p
   for (auto& r : a.body.refs)
     if (f_.k.memories[size_t(r.memory)].home == kernel::Home::global) r.checked |= !at.tails.empty();
   a.fill = {std::nullopt};
-  if (!buffer) {
+  if (!is_state && (!buffer || read_by_a_map(port))) {
+    // What is stored is on its way only: other maps read the fragment.
     state(port, core, "v");
-    a.bounds.clear();
-    a.dst = {f_.tile_ref(port, at)};
-  } else {
-    a.dst = {f_.global_ref(port, n, at, true)};
+    Apply tile = a;
+    tile.bounds.clear();
+    tile.dst = {f_.tile_ref(port, at)};
+    finish_.push_back({std::move(tile)});
+    if (!buffer) return {};
+    Body stored = f_.body(n, at, core);
+    stored.out.values.push_back(stored.leaf(f_.tile_ref(port, at), g_.type(port)));
+    a.body = std::move(stored.out);
   }
+  a.dst = {f_.global_ref(port, n, at, true)};
   finish_.push_back({std::move(a)});
   return {};
+}
+
+bool TensorLowerer::read_by_a_map(Port port) const {
+  return std::any_of(group_.epilogues.begin(), group_.epilogues.end(), [&](const plan::Epilogue& e) {
+    auto& args = comp(e.node).args;
+    return std::any_of(args.begin(), args.end(), [&](const ir::Arg& a) { return a.from == port; });
+  });
 }
 
 // The states of a member, at their identities.

@@ -49,6 +49,7 @@ private:
   void turned(Frame& frame, kernel::Apply& a) const;
   No joined(const std::vector<std::vector<kernel::Segment>>& pieces);
   void start(const plan::Member& m);
+  bool read_by_a_map(Port port) const;
   No output(const ir::Comp& n, const std::vector<int>& core, Port port, bool is_state);
 
   Place place(const ir::Comp& n, const std::vector<int>& core, const std::vector<int>& axes) {
