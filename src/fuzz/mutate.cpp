@@ -265,7 +265,28 @@ std::vector<Launched> launches(const std::vector<Subject>& subjects) {
   return out;
 }
 
-void judge_mutant(const Launched& l, const Kernel& k, double budget, const std::string& what, Mutation& m) {
+Kernel widened(Kernel k) { // every real in f64
+  k.compute = expr::Format::f64;
+  for (auto& m : k.memories)
+    if (expr::type_of(m.format) == expr::Type::real) m.format = expr::Format::f64;
+  return k;
+}
+
+// Do they compute the same reals? A fold's base may be any number near its largest term, say: results then
+// differ by f32's roundings, and in f64 by as little.
+bool same_reals(const Launched& l, const Kernel& original, const Kernel& changed) {
+  constexpr double few_roundings = 1e-11;
+  std::vector<Buffer> want = l.before, got = l.before;
+  bool clean = kernel::simulate(widened(original), want, {}).clean();
+  try {
+    clean = clean && kernel::simulate(widened(changed), got, {}).clean();
+  } catch (const Bug&) { return false; }
+  for (size_t g = 0; clean && g < want.size(); ++g) clean = within(got[g], want[g], few_roundings);
+  return clean;
+}
+
+void judge_mutant(const Launched& l, const Kernel& original, const Kernel& k, double budget,
+                  const std::string& what, Mutation& m) {
   ++m.sites;
   if (!problems(k).empty()) {
     ++m.check;
@@ -293,7 +314,7 @@ void judge_mutant(const Launched& l, const Kernel& k, double budget, const std::
       same &= same_bits(globals[g], l.after[g]);
     }
   }
-  if (same) {
+  if (same || same_reals(l, original, k)) {
     ++m.equivalent;
   } else {
     ++m.hidden;
@@ -344,9 +365,10 @@ std::map<std::string, Mutation> mutate(const std::vector<Subject>& subjects, int
     for (int64_t n = 0; n < count; ++n) {
       const auto [l, site] = places[size_t(n) * places.size() / size_t(count)];
       const Subject& s = subjects[all[l].subject];
-      Kernel copy = s.derivation.kernels.kernels[all[l].kernel].kernel;
+      const Kernel& original = s.derivation.kernels.kernels[all[l].kernel].kernel;
+      Kernel copy = original;
       op.change(copy, site);
-      judge_mutant(all[l], copy, budget,
+      judge_mutant(all[l], original, copy, budget,
                    s.name + ", kernel " + std::to_string(all[l].kernel) + ", site " + std::to_string(site),
                    m);
     }

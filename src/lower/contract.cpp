@@ -118,15 +118,18 @@ Ref Emitters::staged(const Site& s, const std::vector<int>& factors, int side_ax
       if (whole % e) a.bounds.push_back({constant(whole - 1) - pl.at[size_t(x)], {}});
     }
     const int64_t whole = n.extent(side_axis).value();
-    const bool ragged = s.core[size_t(side_axis)] >= 0 ? whole % (panels * width) != 0 : whole != panels * width;
+    // Blocks begin at multiples of a tile, which need not be whole panels: the last one's panels may go on.
+    const int64_t tile = f_.extent(n, s.core, side_axis);
+    const int64_t last = s.core[size_t(side_axis)] >= 0 && tile > 0 ? (whole - 1) / tile * tile : 0;
+    const bool ragged = last + panels * width > whole;
     if (ragged) a.bounds.push_back({constant(whole - 1) - pl.at[size_t(side_axis)], {}});
     bool computed = false;  // from a tile of this kernel: it follows what fills that
     for (int x : factors)
       for (ir::Id t : expr::subterms(f_.g.pool, s.c.factors[size_t(x)], expr::Op::arg))
         computed |= f_.has_tile(n.args[size_t(f_.g.pool[t].whole)].from);
     // A tile ends with its block, where the last panel may go on.
-    if (const int64_t e = f_.extent(n, s.core, side_axis); computed && e < panels * width)
-      a.bounds.push_back({constant(e - 1) - variable(panel, width) - variable(lane), {}});
+    if (computed && tile < panels * width)
+      a.bounds.push_back({constant(tile - 1) - variable(panel, width) - variable(lane), {}});
     a.dst = {dst};
     a.fill = {a.bounds.empty() ? std::optional<expr::Value>() : expr::real(0)};
     a.body = std::move(body.out);

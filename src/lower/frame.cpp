@@ -71,6 +71,7 @@ Place Frame::place(const ir::Comp& n, const std::vector<int>& core, const std::v
   return out;
 }
 int Frame::scratch(const std::string& name, std::vector<int64_t> shape, Format f, std::vector<int64_t> strides) {
+  check(name != "g" && name != "t", "g and t are the program's arrays: a tile's name is another");
   kernel::Memory m;
   m.name = name + std::to_string(k.memories.size());
   m.home = kernel::Home::register_;

@@ -49,7 +49,7 @@ bool TensorLowerer::addressable(const ir::Comp& n, const ir::Arg& a, int k, cons
 // The tile's rows begin in different banks.
 void TensorLowerer::turned(Frame& frame, Apply& a) const {
   const kernel::TileAxis row = a.axes[0], column = a.axes[1];
-  const int tile = frame.scratch("t", {row.extent, column.extent}, frame.k.compute, {column.extent + 1, 1});
+  const int tile = frame.scratch("x", {row.extent, column.extent}, frame.k.compute, {column.extent + 1, 1});
   Apply first = a;
   first.axes = {column, row};
   first.dst = {{tile, {{variable(row.var), {}}, {variable(column.var), {}}}, false}};

@@ -1,7 +1,9 @@
 // Stored operands: a side of a product that is more than one array becomes an array of its own, which all
 // products of the same side read.
 #include <algorithm>
+#include <functional>
 
+#include "tang/expr/simplify.hpp"
 #include "tang/rewrite/directed.hpp"
 #include "tang/rewrite/import.hpp"
 #include "tang/rewrite/measure.hpp"
@@ -123,7 +125,10 @@ Id canonical(Pool& p, Id root) {
       const Product all = product_of(p, x);
       done[x] = term_of(p, {mapped(all.factors), mapped(all.divisors)});
     } else if (real && t.op == Op::add) {
-      const std::vector<Id> terms = mapped(expr::addends(p, x));
+      std::vector<Id> terms;
+      for (Id of : expr::addends(p, x)) // what was one term may be a sum by now
+        for (Id term : expr::addends(p, done.count(of) ? done.at(of) : of)) terms.push_back(term);
+      std::sort(terms.begin(), terms.end(), [&](Id a, Id b) { return p.before(a, b); });
       Id sum = terms[0];
       for (size_t k = 1; k < terms.size(); ++k) sum = p.make(Op::add, {sum, terms[k]});
       done[x] = sum;
@@ -254,7 +259,8 @@ private:
     return read_leaf(p_, Type::real, add_read(n, read));
   }
 
-  // Sums of few terms that it reads.
+  // Sums of few terms that it reads; conditions on which term it is are decided then, so that what is left does
+  // not depend on how the sum was written.
   bool write_out(Comp& m) {
     for (int a = 0, count = int(m.args.size()); a < count; ++a) {
       const Comp* source = g_[m.args[size_t(a)].from.node].comp();
@@ -262,28 +268,41 @@ private:
       if (!terms) continue;
       const auto body = spliced(p_, *terms, m.args[size_t(a)], m, g_.symbols);
       if (!body) return false;
-      m.lift[0] = expr::substitute(p_, m.lift[0], {{read_leaf(p_, Type::real, a), *body}});
+      m.lift[0] = expr::substitute(p_, m.lift[0], {{read_leaf(p_, Type::real, a), expr::simplify(p_, *body, {}, true)}});
     }
     return true;
   }
 
-  // Its reads by what they read, its terms in one order.
+  // Reads and guards that the term names, equal ones once, in an order that does not depend on how they came here.
+  template <class Less> void in_order(const Comp& m, Op op, std::map<Id, Id>& leaf, size_t count, Less less,
+                                    const std::function<void(int)>& keep) {
+    const std::set<Id> named = expr::subterms(p_, m.lift[0], op);
+    std::vector<int> used;
+    for (int k = 0; size_t(k) < count; ++k)
+      if (std::any_of(named.begin(), named.end(), [&](Id x) { return p_[x].whole == k; })) used.push_back(k);
+    std::stable_sort(used.begin(), used.end(), less);
+    int64_t place = -1;
+    for (size_t k = 0; k < used.size(); ++k) {
+      if (k == 0 || less(used[k - 1], used[k])) keep(used[k]), ++place;
+      for (Id x : named)
+        if (p_[x].whole == used[k]) leaf[x] = p_.leaf(op, p_[x].type, place);
+    }
+  }
+
+  // Its reads by what they read, its guards by their bounds, its terms in one order.
   void settle(Comp& m) {
     const Comp was = m;
-    std::set<int> used;
-    for (Id x : expr::subterms(p_, m.lift[0], Op::arg)) used.insert(int(p_[x].whole));
-    std::vector<int> now(used.begin(), used.end());
-    std::sort(now.begin(), now.end(), [&](int a, int b) {
-      const Arg &x = was.args[size_t(a)], &y = was.args[size_t(b)];
-      return x.from != y.from ? x.from < y.from : x.view < y.view;
-    });
-    m.args.clear();
+    m.args.clear(), m.guards.clear();
     std::map<Id, Id> leaf;
-    for (int a : now) {
-      for (Id x : expr::subterms(p_, m.lift[0], Op::arg))
-        if (p_[x].whole == a) leaf[x] = read_leaf(p_, p_[x].type, int(m.args.size()));
-      m.args.push_back(was.args[size_t(a)]);
-    }
+    in_order(m, Op::arg, leaf, was.args.size(),
+           [&](int a, int b) {
+             const Arg &x = was.args[size_t(a)], &y = was.args[size_t(b)];
+             return x.from != y.from ? x.from < y.from : x.view < y.view;
+           },
+           [&](int a) { m.args.push_back(was.args[size_t(a)]); });
+    in_order(m, Op::holds, leaf, was.guards.size(),
+           [&](int a, int b) { return was.guards[size_t(a)] < was.guards[size_t(b)]; },
+           [&](int a) { m.guards.push_back(was.guards[size_t(a)]); });
     m.lift[0] = canonical(p_, or_zero(p_, expr::substitute(p_, m.lift[0], leaf)));
   }
 

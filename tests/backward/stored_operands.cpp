@@ -5,6 +5,7 @@
 #include "tang/kernel/simulate_roles.hpp"
 #include "tang/models/block.hpp"
 #include "tang/rewrite/directed.hpp"
+#include "tang/text/print.hpp"
 #include "tang/run/cuda.hpp"
 
 using namespace tang;
@@ -125,6 +126,6 @@ TEST(stored_operands, sides_are_one_array_for_all_their_readers) {
     int sides = 0;
     for (auto& n : now.nodes) sides += n.name == "operand";
     // norm * x and norm * residual; then what flows into gate, up, both sides of the attention, q and k
-    EXPECT_EQ(sides, gradients ? 8 : 2);
+    EXPECT_EQ(sides, gradients ? 8 : 2) << text::print(now);
   }
 }
