@@ -158,9 +158,8 @@ std::optional<Comp> written_out(Graph& g, const Comp& n) {
   m.outs = n.outs;
   std::optional<Id> sum;
   for (int64_t k = 0; k < n.folds[0].value(); ++k) {
-    Import in(p, n, m, [&](int a) {
-      return size_t(a) < n.points.size() ? ir::axis(a) : ir::constant(ir::Extent(k));
-    });
+    Import in(p, n, m,
+              [&](int a) { return size_t(a) < n.points.size() ? ir::axis(a) : ir::constant(ir::Extent(k)); });
     Id term = in.body(n.lift[0]);
     if (n.domain != ir::everywhere()) {
       const Domain d = ir::pruned(in.domain(n.domain), m.extents(), g.symbols);
@@ -259,8 +258,8 @@ private:
     return read_leaf(p_, Type::real, add_read(n, read));
   }
 
-  // Sums of few terms that it reads; conditions on which term it is are decided then, so that what is left does
-  // not depend on how the sum was written.
+  // Sums of few terms that it reads; conditions on which term it is are decided then, so that what is left
+  // does not depend on how the sum was written.
   bool write_out(Comp& m) {
     for (int a = 0, count = int(m.args.size()); a < count; ++a) {
       const Comp* source = g_[m.args[size_t(a)].from.node].comp();
@@ -268,14 +267,17 @@ private:
       if (!terms) continue;
       const auto body = spliced(p_, *terms, m.args[size_t(a)], m, g_.symbols);
       if (!body) return false;
-      m.lift[0] = expr::substitute(p_, m.lift[0], {{read_leaf(p_, Type::real, a), expr::simplify(p_, *body, {}, true)}});
+      m.lift[0] = expr::substitute(p_, m.lift[0],
+                                   {{read_leaf(p_, Type::real, a), expr::simplify(p_, *body, {}, true)}});
     }
     return true;
   }
 
-  // Reads and guards that the term names, equal ones once, in an order that does not depend on how they came here.
-  template <class Less> void in_order(const Comp& m, Op op, std::map<Id, Id>& leaf, size_t count, Less less,
-                                    const std::function<void(int)>& keep) {
+  // Reads and guards that the term names, equal ones once, in an order that does not depend on how they came
+  // here.
+  template <class Less>
+  void in_order(const Comp& m, Op op, std::map<Id, Id>& leaf, size_t count, Less less,
+                const std::function<void(int)>& keep) {
     const std::set<Id> named = expr::subterms(p_, m.lift[0], op);
     std::vector<int> used;
     for (int k = 0; size_t(k) < count; ++k)
@@ -294,15 +296,17 @@ private:
     const Comp was = m;
     m.args.clear(), m.guards.clear();
     std::map<Id, Id> leaf;
-    in_order(m, Op::arg, leaf, was.args.size(),
-           [&](int a, int b) {
-             const Arg &x = was.args[size_t(a)], &y = was.args[size_t(b)];
-             return x.from != y.from ? x.from < y.from : x.view < y.view;
-           },
-           [&](int a) { m.args.push_back(was.args[size_t(a)]); });
-    in_order(m, Op::holds, leaf, was.guards.size(),
-           [&](int a, int b) { return was.guards[size_t(a)] < was.guards[size_t(b)]; },
-           [&](int a) { m.guards.push_back(was.guards[size_t(a)]); });
+    in_order(
+        m, Op::arg, leaf, was.args.size(),
+        [&](int a, int b) {
+          const Arg &x = was.args[size_t(a)], &y = was.args[size_t(b)];
+          return x.from != y.from ? x.from < y.from : x.view < y.view;
+        },
+        [&](int a) { m.args.push_back(was.args[size_t(a)]); });
+    in_order(
+        m, Op::holds, leaf, was.guards.size(),
+        [&](int a, int b) { return was.guards[size_t(a)] < was.guards[size_t(b)]; },
+        [&](int a) { m.guards.push_back(was.guards[size_t(a)]); });
     m.lift[0] = canonical(p_, or_zero(p_, expr::substitute(p_, m.lift[0], leaf)));
   }
 
