@@ -1,7 +1,6 @@
 // Stored operands: a side of a product that is more than one array becomes an array of its own, which all
 // products of the same side read.
 #include <algorithm>
-#include <functional>
 
 #include "tang/expr/simplify.hpp"
 #include "tang/rewrite/directed.hpp"
@@ -253,7 +252,9 @@ private:
     m.lift = {in.body(value)};
     m.outs = {out};
     if (!in.why().empty() || !index_reads(m).empty() || !write_out(m) || reads_scores(m)) return {};
-    settle(m);
+    // As a node its reads and guards stand in the graph's order, by which the terms are then put in theirs.
+    m = *g_[g_.add({std::move(m), name, where})].comp();
+    m.lift[0] = canonical(p_, or_zero(p_, m.lift[0]));
     read.from = {g_.add({std::move(m), name, where}), 0};
     return read_leaf(p_, Type::real, add_read(n, read));
   }
@@ -271,43 +272,6 @@ private:
                                    {{read_leaf(p_, Type::real, a), expr::simplify(p_, *body, {}, true)}});
     }
     return true;
-  }
-
-  // Reads and guards that the term names, equal ones once, in an order that does not depend on how they came
-  // here.
-  template <class Less>
-  void in_order(const Comp& m, Op op, std::map<Id, Id>& leaf, size_t count, Less less,
-                const std::function<void(int)>& keep) {
-    const std::set<Id> named = expr::subterms(p_, m.lift[0], op);
-    std::vector<int> used;
-    for (int k = 0; size_t(k) < count; ++k)
-      if (std::any_of(named.begin(), named.end(), [&](Id x) { return p_[x].whole == k; })) used.push_back(k);
-    std::stable_sort(used.begin(), used.end(), less);
-    int64_t place = -1;
-    for (size_t k = 0; k < used.size(); ++k) {
-      if (k == 0 || less(used[k - 1], used[k])) keep(used[k]), ++place;
-      for (Id x : named)
-        if (p_[x].whole == used[k]) leaf[x] = p_.leaf(op, p_[x].type, place);
-    }
-  }
-
-  // Its reads by what they read, its guards by their bounds, its terms in one order.
-  void settle(Comp& m) {
-    const Comp was = m;
-    m.args.clear(), m.guards.clear();
-    std::map<Id, Id> leaf;
-    in_order(
-        m, Op::arg, leaf, was.args.size(),
-        [&](int a, int b) {
-          const Arg &x = was.args[size_t(a)], &y = was.args[size_t(b)];
-          return x.from != y.from ? x.from < y.from : x.view < y.view;
-        },
-        [&](int a) { m.args.push_back(was.args[size_t(a)]); });
-    in_order(
-        m, Op::holds, leaf, was.guards.size(),
-        [&](int a, int b) { return was.guards[size_t(a)] < was.guards[size_t(b)]; },
-        [&](int a) { m.guards.push_back(was.guards[size_t(a)]); });
-    m.lift[0] = canonical(p_, or_zero(p_, expr::substitute(p_, m.lift[0], leaf)));
   }
 
   Graph& g_;
