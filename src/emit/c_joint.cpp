@@ -3,12 +3,14 @@
 #include <algorithm>
 
 #include "tang/expr/effort.hpp"
+#include "tang/kernel/passes.hpp"
 
 namespace tang::emit {
 
+using kernel::joined_chains;
+using kernel::wide_row;
+
 namespace {
-constexpr int most_chains = 2;      // more of them in several statements do not stay in registers
-constexpr int64_t wide_row = 1024;  // columns
 // Elements: what a pass over far memory asks for before it gets there, alone and beside dear arithmetic, which has more
 // rounds in flight between them.
 constexpr int64_t near_ahead = 128, far_ahead = 512;
@@ -140,15 +142,15 @@ Run run_at(Unit& u, const kernel::Block& b, size_t at) {
     if (!fits) break;
     const std::string prefix = "p" + std::to_string(i - at);
     std::vector<std::unique_ptr<RowPass>> passes;
-    for (int w = 0; w < most_chains; ++w) {
+    for (int w = 0; w < joined_chains; ++w) {
       run.moved.push_back(std::make_unique<kernel::Stmt>(moved(b[i], axis, w * u.lanes)));
       passes.push_back(pass_of(u, *run.moved.back(), prefix));
       if (!passes.back()) return run;
       passes.back()->terms().prefix(prefix + "w" + std::to_string(w));
     }
     const TileAxis row = passes[0]->axis();
-    if (!is_movable(u, b[i], axis) || passes[0]->ways() > most_chains || row.extent < wide_row ||
-        row.extent % (most_chains * u.lanes) ||
+    if (!is_movable(u, b[i], axis) || passes[0]->ways() > joined_chains || row.extent < wide_row ||
+        row.extent % (joined_chains * u.lanes) ||
         (!run.passes.empty() && run.passes[0][0]->axis().extent != row.extent) || !hand_over(u, run, b[i]))
       break;
     run.passes.push_back(std::move(passes)), run.statements.push_back(&b[i]);
@@ -165,7 +167,7 @@ bool is_far(const Unit& u, const Touch& t) {
 
 // Each line of a round.
 void ask(Unit& u, int memory, const std::string& at, int near) {
-  for (int e = 0; e < most_chains * u.lanes; e += 16)
+  for (int e = 0; e < joined_chains * u.lanes; e += 16)
     u.line("__builtin_prefetch(m" + std::to_string(memory) + " + " + at + (e ? " + " + number(e) : "") + ", 0, " +
            number(near) + ");");
 }
@@ -206,7 +208,7 @@ size_t print_joint(Unit& u, const kernel::Block& b, size_t at) {
     for (auto& way : p) way->terms().declare(0);
     p[0]->start();
   }
-  const std::string i = u.fresh("i"), step = number(most_chains * u.lanes);
+  const std::string i = u.fresh("i"), step = number(joined_chains * u.lanes);
   const std::string end = number(run.passes[0][0]->axis().extent);
   u.open("for (int64_t " + i + " = 0; " + i + " < " + end + "; " + i + " += " + step + ")");
   fetch(u, run, i);
@@ -222,7 +224,7 @@ size_t print_joint(Unit& u, const kernel::Block& b, size_t at) {
     for (size_t w = 0; w < p.size(); ++w) p[w]->combine(int(w));
   }
   // All reads before all writes: a read of the same place of another page waits for a write, as if it were one.
-  for (int w = 0; w < most_chains; ++w)
+  for (int w = 0; w < joined_chains; ++w)
     for (auto& p : run.passes) p[size_t(w)]->store();
   u.close();
   for (auto& p : run.passes) u.open(""), p[0]->after(), u.close();

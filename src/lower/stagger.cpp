@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tang/kernel/passes.hpp"
 #include "tang/lower/emitters.hpp"
 
 namespace tang::lower {
@@ -10,17 +11,15 @@ using kernel::Affine;
 using kernel::Apply;
 using kernel::Bounds;
 using kernel::Fold;
-
+using kernel::joined_chains;
 using kernel::Kernel;
 using kernel::Ref;
 using kernel::Stmt;
 using kernel::TileAxis;
 using kernel::Var;
+using kernel::wide_row;
 
 namespace {
-constexpr int64_t wide_row = 1024; // columns of a pass that waits for memory long enough to be joined with others
-constexpr int chains = 2;          // accumulators of a fold that shares its loop: registers are for the others too
-
 std::vector<TileAxis>* leading(Stmt& s) {
   if (auto* a = std::get_if<Apply>(&s.node)) return &a->axes;
   if (auto* f = std::get_if<Fold>(&s.node)) return &f->kept;
@@ -154,7 +153,7 @@ struct Rows {
       a->vector = a->vector > 0 ? a->vector - 1 : a->axes.empty() ? -1 : a->vector;
     if (auto* f = std::get_if<Fold>(&out.node)) {
       f->vector = f->vector > 0 ? f->vector - 1 : -1;
-      if (is_wide[s]) f->ways = std::min(f->ways, chains);
+      if (is_wide[s]) f->ways = std::min(f->ways, joined_chains);
     }
     each_affine(out, [&](Affine& x, Ref* ref, size_t) {
       const int64_t c = kernel::coefficient(x, v);
