@@ -112,17 +112,12 @@ private:
   }
 
   void point(BodyText& t, const std::string& test) {
-    u_.open(test.empty() ? "" : "if (" + test + ")");
-    w_.declare_element(t, a_.body.when ? BodyText::condition : BodyText::both);
-    if (a_.body.when) {
-      u_.open("if (" + t.value(*a_.body.when, false) + ")");
-      t.declare(int(w_.levels().size()), "", BodyText::rest);
-    }
+    const bool conditional = w_.open_terms(t, test);
     for (size_t d = 0; d < a_.dst.size(); ++d)
       u_.line(d_.constant(type_of(u_, (*u_.k.pool)[a_.body.values[d]].type), "v" + std::to_string(d),
                           t.value(a_.body.values[d], false)));
     for (size_t d = 0; d < a_.dst.size(); ++d) put(d, "v" + std::to_string(d));
-    if (a_.body.when) u_.close(), fill();
+    if (conditional) u_.close(), fill();
     u_.close();
     if (!test.empty()) fill();
   }
@@ -239,12 +234,7 @@ private:
   }
 
   void term(BodyText& t, const std::string& test) {
-    u_.open(test.empty() ? "" : "if (" + test + ")");
-    w_.declare_element(t, f_.body.when ? BodyText::condition : BodyText::both);
-    if (f_.body.when) {
-      u_.open("if (" + t.value(*f_.body.when, false) + ")");
-      t.declare(int(w_.levels().size()), "", BodyText::rest);
-    }
+    const bool conditional = w_.open_terms(t, test);
     if (keys_) keys_->term(t);
     std::vector<std::string> left, right;
     for (size_t c = 0; c < n_ && !keys_; ++c) {
@@ -252,7 +242,7 @@ private:
       u_.line(d_.constant(type(c), right[c], carried(c, f_.body.values[c], t.value(f_.body.values[c], false))));
     }
     if (!keys_) join(left, right, with_term());
-    if (f_.body.when) u_.close();
+    if (conditional) u_.close();
     u_.close();
   }
 

@@ -72,6 +72,16 @@ struct Walk {
       t.declare(int(l), "", l == levels().size() ? part : BodyText::both);
   }
 
+  // An element's terms under a test and the body's condition; true: a block of the condition is open, too.
+  bool open_terms(BodyText& t, const std::string& test) const {
+    u.open(test.empty() ? "" : "if (" + test + ")");
+    declare_element(t, body.when ? BodyText::condition : BodyText::both);
+    if (!body.when) return false;
+    u.open("if (" + t.value(*body.when, false) + ")");
+    t.declare(int(levels().size()), "", BodyText::rest);
+    return true;
+  }
+
   bool touches_registers(const std::vector<Ref>& refs) const {
     return std::any_of(refs.begin(), refs.end(),
                        [&](const Ref& r) { return in_registers(r.memory) && !replicated(r.memory); });
