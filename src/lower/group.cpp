@@ -210,7 +210,8 @@ struct GroupLowerer {
       const kernel::Teams x = kernel::teams(whole_columns(), all_rows(), 0, t);
       keep_dear_terms(k, x.lanes * kernel::most_held * 4, dear_effort);
     } else if (t.workgroup_limit > 1 || !stagger(k)) {
-      if (group.shared.empty()) keep_dear_terms(k, t.workgroup_limit == 1 ? t.fast_memory : t.fast_memory / 4, 0);
+      const bool alone = t.workgroup_limit == 1;
+      if (group.shared.empty()) keep_dear_terms(k, alone ? t.fast_memory : t.fast_memory / 4, 0, alone);
     }
     if (!staggered) divide_once(k);
     globals_first(k);

@@ -1,6 +1,7 @@
 #include "tang/lower/reuse.hpp"
 
 #include <algorithm>
+#include <bit>
 
 #include "tang/expr/effort.hpp"
 #include "tang/lower/emitters.hpp"
@@ -9,9 +10,12 @@
 namespace tang::lower {
 
 namespace {
+constexpr uint64_t every_axis = ~uint64_t(0);
+constexpr int64_t least_repeats = 8; // of a term, before a tile for it is worth its statement
+
 class Keeper {
 public:
-  Keeper(Kernel& k, int64_t most, int far) : k_(k), most_(most), far_(far) {}
+  Keeper(Kernel& k, int64_t most, int far, bool in_turn) : k_(k), most_(most), far_(far), in_turn_(in_turn) {}
 
   void block(kernel::Block& b, std::map<Var, Affine> known) {
     for (auto& s : b) {
@@ -22,6 +26,7 @@ public:
       if (auto* x = std::get_if<kernel::Pipeline>(&s.node)) block(x->body, known);
     }
     while (keep_one(b, known)) {}
+    while (in_turn_ && keep_repeated(b, known)) {}
   }
 
 private:
@@ -60,8 +65,66 @@ private:
       if (e > most) most = e, best = &u;
     }
     if (!best) return false;
-    keep(b, sites, *best);
+    keep(b, sites, *best, every_axis);
     return true;
+  }
+
+  // A term that the loops around its own axes repeat: evaluated before the statement, once a point of those.
+  bool keep_repeated(kernel::Block& b, const std::map<Var, Affine>& known) {
+    for (size_t at = 0; at < b.size(); ++at) {
+      const auto x = site(b[at], at);
+      if (!x || !x->always) continue;
+      Names names(k_, *x, known);
+      std::optional<Id> best;
+      for (Id id : expr::schedule(*k_.pool, x->body->values))
+        if ((*k_.pool)[id].type == expr::Type::real && effort(*x, id) >= dear_effort && repeated(names, *x, id) &&
+            (!best || effort(*x, id) > effort(*x, *best)))
+          best = id;
+      if (!best) continue;
+      std::vector<Site> sites{*x};
+      keep(b, sites, {{0, *best}}, names.moves_with(*best));
+      return true;
+    }
+    return false;
+  }
+
+  bool repeated(Names& n, const Site& s, Id id) const {
+    const uint64_t moves = n.moves_with(id);
+    int64_t bytes = 4, times = 1, outside = 1;
+    for (size_t a = 0; a < s.axes.size(); ++a) {
+      if (moves >> a & 1)
+        bytes = mul_saturated(bytes, s.axes[a].extent), times = s.axes[a].extent > 1 ? outside : times;
+      else
+        outside = mul_saturated(outside, s.axes[a].extent);
+    }
+    if (times < least_repeats || bytes > most_) return false;
+    // Read before the statement: what its points wait for must be known there, and its results may not be read.
+    for (auto* all : s.conditions)
+      for (auto& c : *all) {
+        const uint64_t named = axes_named(s, c);
+        if ((named & ~moves) && ((named & moves) || !c.refs.empty() || names_other(s, c))) return false;
+      }
+    const std::set<int> read = n.reads(id);
+    return std::none_of(s.dst->begin(), s.dst->end(), [&](const Ref& d) { return read.count(d.memory) > 0; });
+  }
+
+  // Which of a statement's axes a condition names, as places; whether it names anything else.
+  static uint64_t axes_named(const Site& s, const Coordinate& c) {
+    uint64_t out = 0;
+    for (size_t a = 0; a < s.axes.size(); ++a)
+      if (kernel::coefficient(c.affine, s.axes[a].var)) out |= uint64_t(1) << a;
+    return out;
+  }
+
+  static bool names_other(const Site& s, const Coordinate& c) {
+    return size_t(std::popcount(axes_named(s, c))) < c.affine.terms.size();
+  }
+
+  static std::vector<TileAxis> chosen(const Site& s, uint64_t places) {
+    std::vector<TileAxis> out;
+    for (size_t a = 0; a < s.axes.size(); ++a)
+      if (places >> a & 1) out.push_back(s.axes[a]);
+    return out;
   }
 
   int effort(const Site& s, Id id) const {
@@ -90,27 +153,29 @@ private:
     return std::any_of(read.begin(), read.end(), [&](int m) { return written.count(m) > 0; });
   }
 
-  void keep(kernel::Block& b, std::vector<Site>& sites, const std::vector<Use>& uses) {
+  // A tile over some axes of the statements, written before the first.
+  void keep(kernel::Block& b, std::vector<Site>& sites, const std::vector<Use>& uses, uint64_t places) {
     kernel::Pool& p = *k_.pool;
     const Site& first = sites[uses[0].site];
+    const std::vector<TileAxis> axes = chosen(first, places);
     kernel::Memory m;
     m.name = "k" + std::to_string(k_.memories.size());
     m.home = kernel::Home::register_;
     m.format = k_.compute;
     m.access = kernel::Access::read_write;
     m.team = kernel::Team::workgroup;
-    for (auto& a : first.axes) m.shape.push_back(a.extent);
+    for (auto& a : axes) m.shape.push_back(a.extent);
     m.strides = kernel::row_major(m.shape);
     const int tile = k_.add(std::move(m));
-    auto here = [&](const std::vector<TileAxis>& axes) {
+    auto here = [&](const std::vector<TileAxis>& over) {
       Ref r{tile, {}, false};
-      for (auto& a : axes)
+      for (auto& a : over)
         r.index.push_back({a.extent > 1 ? kernel::variable(a.var) : kernel::constant(0), {}});
       return r;
     };
     Apply once;
     std::map<Var, Var> to;
-    for (auto& a : first.axes) {
+    for (auto& a : axes) {
       to[a.var] = k_.fresh("k");
       once.axes.push_back({to[a.var], a.extent});
     }
@@ -119,6 +184,7 @@ private:
     rename(once.body, to);
     for (auto* c : first.conditions)
       for (Coordinate x : *c) {
+        if (axes_named(first, x) & ~places) continue;
         rename(x.affine, to);
         once.bounds.push_back(std::move(x));
       }
@@ -130,24 +196,27 @@ private:
     once.fill = {std::nullopt};
     for (auto& u : uses) {
       const Site& s = sites[u.site];
-      s.body->refs.push_back(here(s.axes));
+      s.body->refs.push_back(here(chosen(s, places)));
       const Id leaf = p.leaf(Op::arg, expr::Type::real, int64_t(s.body->refs.size()) - 1);
       for (Id& v : s.body->values) v = expr::substitute(p, v, {{u.term, leaf}});
       compact(p, s);
     }
     Stmt made{std::move(once)};
     compact(p, *site(made, 0));
-    vectorize(k_, std::get<Apply>(made.node), int(first.axes.size()) - 1);
+    vectorize(k_, std::get<Apply>(made.node), int(axes.size()) - 1);
     b.insert(b.begin() + long(first.at), std::move(made));
   }
 
   Kernel& k_;
   const int64_t most_;
   const int far_;
+  const bool in_turn_;
 };
 
 } // namespace
 
-void keep_dear_terms(Kernel& k, int64_t most, int far) { Keeper(k, most, far).block(k.body, {}); }
+void keep_dear_terms(Kernel& k, int64_t most, int far, bool in_turn) {
+  Keeper(k, most, far, in_turn).block(k.body, {});
+}
 
 } // namespace tang::lower

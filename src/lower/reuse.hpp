@@ -9,8 +9,9 @@ constexpr int dear_effort = 8; // a store and a load of a tile that lies near, i
 
 // Terms of a block that two statements evaluate at the same points, and that are dearer to evaluate again
 // than to keep: evaluated once into a tile of at most `most` bytes. `far`: what a read of global memory adds
-// to the effort.
-void keep_dear_terms(kernel::Kernel& k, int64_t most, int far);
+// to the effort. `in_turn`: one lane walks all points, so that a term that does not move with the outer axes of its
+// statement is kept too.
+void keep_dear_terms(kernel::Kernel& k, int64_t most, int far, bool in_turn = false);
 
 // Without integers that are constants.
 void settle_constants(kernel::Kernel& k);

@@ -73,6 +73,21 @@ TEST(lower, softmax_evaluates_each_exponential_once) {
     EXPECT_EQ(exponentials(k, k.body) * kernel::workgroups(k), rows * 1100) << kernel::print(k);
   }
 }
+TEST(lower, terms_that_outer_axes_repeat_are_evaluated_once) {
+  for (int64_t outs : {64, 45, 9}) { // blocks that fill their last one, and blocks that do not
+    Builder b;
+    Tensor s = b.input("s", {3, 2}), x = b.input("x", {3, 2, 19}), y = b.input("y", {4, outs, 19}),
+           key = b.input("key", {3, 2}, Format::i32); // looked-up rows are no side of a contraction
+    auto [t, r, o, f] = axes<"t r o f">();
+    b.output(map({t, o}, sum({r, f}, exp(s(t, r)) * x(t, r, f) * y(key(t, r), o, f))), "z");
+    const Graph g = b.graph();
+    expect_derived(g, {{"key", eval::indices({3, 2}, {0, 3, 3, 1, 2, 0})}});
+    int64_t n = 0;
+    for (auto& k : derive(g).program.kernels)
+      n += exponentials(k.kernel, k.kernel.body) * kernel::workgroups(k.kernel);
+    EXPECT_LE(n, 3 * 2 * 19) << outs; // not once an output
+  }
+}
 TEST(lower, quotients_of_rows_do_not_over_or_underflow_before_their_value_does) {
   // Row sums from subnormal to near the largest f32; the quotient of each is 1 / 40.
   Builder b;
