@@ -86,10 +86,14 @@ private:
     merge(since, after);
   }
 
-  // Globals may share memory: a state's new value takes its old one's place after the last read of it.
+  // Globals may share memory: a state's new value takes its old one's place, element for element in its format, after
+  // the last read of it.
   bool conflict(const Touched& then, const Touched& now) const {
-    if (then.memory != now.memory)
-      return now.writes && !then.writes && is_global(then.memory) && is_global(now.memory);
+    if (then.memory != now.memory) {
+      if (!now.writes || then.writes || !is_global(then.memory) || !is_global(now.memory)) return false;
+      const auto format = [&](const Touched& t) { return k_.memories[size_t(t.memory)].format; };
+      return format(then) == format(now) && (!then.share || then.share != now.share);
+    }
     if (!then.writes && !now.writes) return false;
     return !then.share || then.share != now.share;
   }
@@ -114,6 +118,9 @@ private:
       modes.emplace_back(stride, a.extent);
       out.insert(out.end(), {a.extent, stride});
     }
+    for (auto& [v, c] : at->terms) // what the whole workgroup shares
+      if (std::any_of(k_.grid.begin(), k_.grid.end(), [&](const GridAxis& g) { return g.var == v; }))
+        out.insert(out.end(), {v, c}), ++known;
     if (known != at->terms.size() || !injective(modes))
       return {}; // it moves with something around the statement
     return out;

@@ -16,8 +16,8 @@ void keep_dear_terms(kernel::Kernel& k, int64_t most, int far, bool in_turn = fa
 // Without integers that are constants.
 void settle_constants(kernel::Kernel& k);
 
-// ratio(a, b), where b does not move along the innermost axis and a does: a s r, with r the reciprocal of s b
-// and s the power of two that keeps r and a s from over- or underflowing where the quotient does not.
+// ratio(a, b), where a moves along an axis that b does not, the longest or one inside b's own: a s r, with r the
+// reciprocal of s b and s the power of two that keeps r and a s from over- or underflowing where the quotient does not.
 void divide_once(kernel::Kernel& k);
 
 } // namespace tang::lower

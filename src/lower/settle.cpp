@@ -6,6 +6,8 @@
 namespace tang::lower {
 
 namespace {
+constexpr int64_t least_dividends = 16;
+
 void each_affine(kernel::Block& b, const std::function<void(Affine&)>& f) {
   auto bounds = [&](Bounds& x) {
     for (auto& c : x) f(c.affine);
@@ -79,17 +81,21 @@ void divide(Kernel& k, kernel::Block& b) {
     if (!at || at->axes.empty()) continue;
     const std::map<Var, Affine> none;
     Names names(k, *at, none);
-    size_t inner = at->axes.size() - 1;
+    size_t longest = at->axes.size() - 1;
     for (size_t a = 0; a < at->axes.size(); ++a)
-      if (at->axes[a].extent > at->axes[inner].extent) inner = a;
-    if (at->axes[inner].extent < 16) continue;
-    const uint64_t bit = uint64_t(1) << inner;
+      if (at->axes[a].extent > at->axes[longest].extent) longest = a;
+    // One divisor serves many dividends: those of the longest axis, or of one inside all that move the divisor.
+    auto serves = [&](uint64_t dividend, uint64_t divisor) {
+      for (size_t a = 0; a < at->axes.size(); ++a)
+        if (at->axes[a].extent >= least_dividends && (dividend & ~divisor) >> a & 1 && (a == longest || !(divisor >> a)))
+          return true;
+      return false;
+    };
     std::map<Id, Id> to;
     auto real = [&](double v) { return p.literal(expr::real(v)); };
     for (Id id : expr::schedule(p, at->body->values)) {
       const Term t = p[id];
-      if (t.op != Op::ratio || !(names.moves_with(t.args[0]) & bit) || (names.moves_with(t.args[1]) & bit))
-        continue;
+      if (t.op != Op::ratio || !serves(names.moves_with(t.args[0]), names.moves_with(t.args[1]))) continue;
       const Id low = p.make(Op::max, {t.args[1], p.make(Op::neg, {t.args[1]})});
       const Id scale = p.make(
           Op::select, {p.make(Op::less, {low, real(0x1p-64)}), real(0x1p64),

@@ -37,14 +37,14 @@ TEST(lower, softmax_rows) {
   b.output(map({i, j}, e / sum(j, e)), "y");
   expect_derived(b.graph());
 }
-// Exponentials of a block: those of a statement times its points.
-static int64_t exponentials(const kernel::Kernel& k, const kernel::Block& block) {
+// Evaluations of an operation in a block: those of a statement times its points.
+static int64_t evaluations(const kernel::Kernel& k, const kernel::Block& block, expr::Op op = expr::Op::exp2) {
   int64_t out = 0;
   for (auto& s : block) {
     int64_t points = 1;
     const kernel::Body* body = nullptr;
     if (auto* l = std::get_if<kernel::Loop>(&s.node)) {
-      out += exponentials(k, l->body) * ((l->end.c - l->begin.c + l->step - 1) / l->step);
+      out += evaluations(k, l->body, op) * ((l->end.c - l->begin.c + l->step - 1) / l->step);
     } else if (auto* a = std::get_if<kernel::Apply>(&s.node)) {
       body = &a->body;
       for (auto& x : a->axes) points *= x.extent;
@@ -54,7 +54,7 @@ static int64_t exponentials(const kernel::Kernel& k, const kernel::Block& block)
       for (auto& x : f->folded) points *= x.extent;
     }
     if (!body) continue;
-    for (auto id : expr::schedule(*k.pool, body->values)) out += (*k.pool)[id].op == expr::Op::exp2 ? points : 0;
+    for (auto id : expr::schedule(*k.pool, body->values)) out += (*k.pool)[id].op == op ? points : 0;
   }
   return out;
 }
@@ -70,7 +70,7 @@ TEST(lower, softmax_evaluates_each_exponential_once) {
     const Derived d = derive(g);
     ASSERT_EQ(d.program.kernels.size(), 1u);
     const kernel::Kernel& k = d.program.kernels[0].kernel;
-    EXPECT_EQ(exponentials(k, k.body) * kernel::workgroups(k), rows * 1100) << kernel::print(k);
+    EXPECT_EQ(evaluations(k, k.body) * kernel::workgroups(k), rows * 1100) << kernel::print(k);
   }
 }
 TEST(lower, terms_that_outer_axes_repeat_are_evaluated_once) {
@@ -84,7 +84,7 @@ TEST(lower, terms_that_outer_axes_repeat_are_evaluated_once) {
     expect_derived(g, {{"key", eval::indices({3, 2}, {0, 3, 3, 1, 2, 0})}});
     int64_t n = 0;
     for (auto& k : derive(g).program.kernels)
-      n += exponentials(k.kernel, k.kernel.body) * kernel::workgroups(k.kernel);
+      n += evaluations(k.kernel, k.kernel.body) * kernel::workgroups(k.kernel);
     EXPECT_LE(n, 3 * 2 * 19) << outs; // not once an output
   }
 }

@@ -177,6 +177,29 @@ TEST(workgroups, a_row_is_read_once_into_registers) {
   EXPECT_LE(kernel::tile_bytes(k), 256); // parts of a fold; the rows lie in registers
 }
 
+// Also where a block has more rows than columns.
+TEST(workgroups, a_row_divides_once) {
+  for (auto [m, n] : {std::pair<int64_t, int64_t>{300, 64}, {300, 24}, {3, 8192}}) {
+    Builder b;
+    Tensor x = b.input("x", {m, n}, Format::bf16);
+    auto [i, j] = axes<"i j">();
+    const Scalar e = exp(x(i, j));
+    b.output(map({i, j}, ratio(e, sum(j, e))), "y");
+    const Derived d = legal(b.graph(), target::cuda_target());
+    int divisions = 0;
+    for (auto& l : d.program.kernels)
+      for (auto& s : l.kernel.body)
+        if (auto* a = std::get_if<kernel::Apply>(&s.node))
+          for (auto id : expr::schedule(*l.kernel.pool, a->body.values)) {
+            const expr::Term& t = (*l.kernel.pool)[id];
+            if (t.op != expr::Op::ratio) continue;
+            ++divisions;
+            EXPECT_EQ((*l.kernel.pool)[t.args[0]].op, expr::Op::literal) << kernel::print(l.kernel);
+          }
+    EXPECT_EQ(divisions, 1);
+  }
+}
+
 TEST(workgroups, a_register_that_another_lane_wrote_is_a_fault) {
   const target::Target t = target::cuda_target();
   Derived d = legal(norms(2, 8192, Format::bf16), t);
@@ -224,6 +247,15 @@ TEST(workgroups, every_barrier_of_derived_kernels_is_needed) {
   }
   EXPECT_GE(tried, 12);
   EXPECT_GE(caught, tried * 3 / 4);
+}
+
+// A lane writes over what it read itself, if anything.
+TEST(workgroups, rows_of_a_subgroup_need_no_barrier) {
+  for (auto& l : legal(norms(300, 64, Format::bf16), target::cuda_target()).program.kernels) {
+    std::vector<std::pair<kernel::Block*, size_t>> at;
+    barriers(l.kernel.body, at);
+    EXPECT_TRUE(at.empty()) << kernel::print(l.kernel);
+  }
 }
 
 TEST(workgroups, blocks_are_cut_only_until_they_fit_and_chunks_of_folds_go_first) {
