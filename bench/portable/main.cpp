@@ -1,5 +1,5 @@
 // Derived f32 programs on one target: each checked in f64 from poisoned memory, then timed; a JSON line a work.
-// usage: bench_portable TARGET [--heads N] [--seconds S] [--block ROWS VECTORS] [--cache FOLDER] [--source FOLDER] [work ..]   (works by the first words of their names)
+// usage: bench_portable TARGET [--heads N] [--seconds S] [--block ROWS VECTORS] [--memory BYTES] [--cache FOLDER] [--source FOLDER] [work ..]   (works by the first words of their names)
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -20,6 +20,7 @@ struct Setup {
   int64_t heads = 16;
   double seconds = 0.5;
   int rows = 0, vectors = 0; // of a contraction's register block, where not the target's own
+  int64_t memory = 0;        // of a workgroup's tiles, where not the target's own
   run::TargetOptions options;
   std::vector<std::string> wanted;
 };
@@ -110,6 +111,7 @@ int main(int argc, char** argv) {
     if (a == "--heads") s.heads = std::stoll(value());
     else if (a == "--seconds") s.seconds = std::stod(value());
     else if (a == "--block") s.rows = std::stoi(value()), s.vectors = std::stoi(value());
+    else if (a == "--memory") s.memory = std::stoll(value());
     else if (a == "--threads") s.options.threads = std::stoi(value());
     else if (a == "--source") s.source = value();
     else if (a == "--cache") s.options.cache = s.options.compiler.cache = value();
@@ -122,6 +124,7 @@ int main(int argc, char** argv) {
     if (!to) return std::fprintf(stderr, "%s is not here: %s\n", s.target.c_str(), to.why().c_str()), 1;
     run::Opened device = *to;
     if (s.rows) device.target.block_rows = s.rows, device.target.block_vectors = s.vectors;
+    if (s.memory) device.target.fast_memory = device.target.near_memory = s.memory;
     for (auto& w : works(s.wanted, s.heads)) {
       try {
         measure(s, device, w);

@@ -417,9 +417,9 @@ struct Chooser {
                       {{"it is a map: nothing is carried from block to block", {}}}, "put the axis on the grid");
   }
   // Operands lie in panels as wide as a register block: a block of a side's columns begins at a panel.
-  void need_columns(bool contracts) const {
-    for (size_t x = 0; contracts && x < is_n.size(); ++x)
-      if (is_n[x] && out.tile[x] < group.extent[x] && out.tile[x] % out.columns())
+  void need_columns() const {
+    for (size_t x = 0; x < out.tile.size(); ++x)
+      if (!out.panel_ends(x, group.extent[x], out.tile[x]))
         throw Error({},
                     "the schedule gives axis " + std::to_string(x) + " of '" + g.label({group.members[0].node, 0}) +
                         "' a tile of " + std::to_string(out.tile[x]),
@@ -452,6 +452,7 @@ struct Chooser {
     const std::vector<char> one = single();
     for (size_t x = 0; x < one.size(); ++x)
       if (one[x]) out.tile[x] = 1;
+    if (contracts || !group.shared.empty()) out.panels = is_n;
     if (const schedule::GroupFields* f = fields()) {
       for (auto& [a, tile] : f->tile)
         if (a >= 0 && size_t(a) < out.tile.size() && group.extent[size_t(a)] && !keeps_whole(size_t(a))) out.tile[size_t(a)] = std::max<int64_t>(1, tile);
@@ -461,7 +462,7 @@ struct Chooser {
       out.pack_b = f->pack_b;
       need_single(one);
       need_whole_maps();
-      if (!fragments) need_columns(contracts || !group.shared.empty());
+      if (!fragments) need_columns();
       if (!out.walked.empty()) split_joint(g, group, t, f->parts, out);
     }
     for (size_t a = 0; a < out.tile.size(); ++a) out.text += (a ? "x" : "tile ") + std::to_string(out.tile[a]);

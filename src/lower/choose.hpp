@@ -37,7 +37,11 @@ struct Choice {
   int split = -1;
   int64_t parts = 1, part = 0;
   bool walks(int core) const { return std::find(walked.begin(), walked.end(), core) != walked.end(); }
+  std::vector<char> panels;                          // core axes of which a block is whole panels of columns, or all
   std::string text;                                  // for people
+  bool panel_ends(size_t core, int64_t extent, int64_t tile) const {  // a block of `tile` ends where a panel does
+    return core >= panels.size() || !panels[core] || tile >= extent || tile % columns() == 0;
+  }
   int64_t columns() const { return int64_t(lanes) * vectors; }
 };
 // `fragments`: for a kernel in tensor form, where the weights of a sum are a tile of their own. `rows`: most that a

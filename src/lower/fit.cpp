@@ -26,6 +26,7 @@ Choice fit(Choice c, const plan::Group& group, int64_t limit,
         Choice next = c;
         next.tile[a] = halved(c.tile[a], c);
         if (next.tile[a] == c.tile[a]) next.tile[a] = (c.tile[a] + 1) / 2;
+        if (!c.panel_ends(a, group.extent[a], next.tile[a])) continue;
         if (const int64_t b = bytes(next); b < least) least = b, best = std::move(next);
       }
     };

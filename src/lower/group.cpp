@@ -256,12 +256,22 @@ GroupKernels lower_group(ir::Graph& g, const plan::Plan& p, const Surroundings& 
     refused = k.why();
   }
   Choice c = choose(g, group, s, t);
-  if (t.workgroup_limit > 1)  // tiles are shared by the lanes: there is so much and no more
-    c = fit(std::move(c), group, t.fast_memory, [&](const Choice& tried) {
+  if (t.workgroup_limit > 1) { // tiles are shared by the lanes: there is so much and no more
+    const auto bytes = [&](const Choice& tried) {
       std::vector<int64_t> none = temporaries;
       const kernel::Kernel k = GroupLowerer{g, p, around, group, tried, t, none}.run().main.kernel;
       return kernel::tile_bytes(kernel::distribute(kernel::expand_pipelines(k), t));
-    });
+    };
+    // Contractions wait for operands, so that several workgroups take turns.
+    const int64_t most = c.panels.empty() ? t.fast_memory : std::min(t.fast_memory, t.near_memory);
+    target::Target narrower = t;
+    for (c = fit(std::move(c), group, most, bytes); c.vectors > 1 && bytes(c) > t.fast_memory;) {
+      narrower.block_rows = c.rows, narrower.block_vectors = c.vectors / 2;
+      Choice next = fit(choose(g, group, s, narrower), group, most, bytes);
+      if (next.vectors == c.vectors) break; // the schedule says how many
+      c = std::move(next);
+    }
+  }
   if (t.workgroup_limit == 1) { // more rows to a workgroup, where they need no more memory
     Choice more = choose(g, group, s, t, false, stagger_most);
     std::vector<int64_t> with = temporaries;

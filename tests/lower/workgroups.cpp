@@ -14,7 +14,7 @@ target::Target lanes(int workgroup, int subgroup, int64_t bytes) {
   target::Target t = target::cuda_target();
   t.workgroup_limit = workgroup;
   t.lanes = subgroup;
-  t.fast_memory = bytes;
+  t.fast_memory = t.near_memory = bytes;
   t.workers = 4;
   return t;
 }
@@ -247,6 +247,25 @@ TEST(workgroups, every_barrier_of_derived_kernels_is_needed) {
   }
   EXPECT_GE(tried, 12);
   EXPECT_GE(caught, tried * 3 / 4);
+}
+
+// A block of columns is whole panels however little memory there is; else panels are narrower, or it is refused.
+TEST(workgroups, blocks_that_are_cut_end_where_panels_do) {
+  int ran = 0;
+  for (int vectors : {1, 4})
+    for (int64_t bytes : {2 << 10, 10 << 10, 16 << 10, 42 << 10}) {
+      target::Target t = lanes(64, 32, bytes);
+      t.block_rows = 8, t.block_vectors = vectors;
+      for (const Graph& g : {attention(70, 300, 64, 64), matmul(40, 300, 50)}) {
+        try {
+          expect_right(g, t);
+          ++ran;
+        } catch (const Error&) {
+          EXPECT_EQ(bytes, 2 << 10);
+        }
+      }
+    }
+  EXPECT_GE(ran, 14);
 }
 
 // A lane writes over what it read itself, if anything.
