@@ -47,8 +47,9 @@ Target gpu_target(const std::string& name, const Facts& f) {
   return t;
 }
 
-// 227 KiB of shared memory a processor, some of it free for the partial results of shared folds; four workgroups of
-// contractions share it (products of 2048 rows in 0.87 ms, 1.70 with one; blocks as of gpu_target; H200, 2026-11-30).
+// 227 KiB of shared memory a processor, some of it free for the partial results of shared folds; four
+// workgroups of contractions share it (products of 2048 rows in 0.87 ms, 1.70 with one; blocks as of
+// gpu_target; H200, 2026-11-30).
 Target cuda_target() {
   Target t;
   t.name = "cuda";
