@@ -20,7 +20,7 @@ def report(results, table):
              "graph. GB/s counts each input and output once; the share is of the measured read peak. Rows below what they need stay in the table.", "",
              "`build/bench/h200/fold_cases FOLDER` compiles the cases (no GPU needed); on the machine `python3 bench/h200/fold_peers.py FOLDER",
              "results.json`; `python3 bench/h200/fold_peers.py report results.json docs/results/h200-folds.md` reprints this page.", "",
-             f"- date: {r['date']}", f"- device: {r['device']}, driver {r['driver']}", f"- torch: {r['torch']}",
+             f"- date: {r['date']}; rows with a date of their own were measured again then", f"- device: {r['device']}, driver {r['driver']}", f"- torch: {r['torch']}",
              f"- read peak: {r['peak']['read']:.0f} GB/s (sum of 4 GiB), copy {r['peak']['copy']:.0f} GB/s (read and written)", "",
              "| work | rows x columns | us [least, most] | GB/s | share | compiled us | eager us | ratio to the better | needed | error | registers, spilled bytes | |",
              "|---|---|---|---|---|---|---|---|---|---|---|---|"]
@@ -29,7 +29,7 @@ def report(results, table):
         low, high = x["ours_spread_us"]
         lines.append(f"| {x['work']} | {x['rows']} x {x['columns']} | {x['ours_us']:.2f} [{low:.2f}, {high:.2f}] | {x['gbps']:.0f} | "
                      f"{x['gbps'] / r['peak']['read']:.2f} | {x['compiled_us']:.2f} | {x['eager_us']:.2f} | {x['ratio']:.2f} | >= {need(x):.1f} | "
-                     f"{x['error']:.1e} | {x['registers']}, {x['spills']} | {'ok' if good else '**missed**'} |")
+                     f"{x['error']:.1e} | {x['registers']}, {x['spills']} | {'ok' if good else '**missed**'}{' (' + x['date'] + ')' if 'date' in x else ''} |")
     lines += ["", f"{len(missed)} of {len(r['rows'])} rows miss what they need.", "", "## What binds", "",
               "- 33 rows of 100003: eight workgroups share a row; an odd number of bf16 leaves no run aligned, so a lane moves 2 bytes at a",
               "  time, 25 times, and what it moves with it (gain, bias) as well.",
