@@ -1,0 +1,130 @@
+#include "tang/lower/few_rows.hpp"
+
+#include <set>
+
+#include "tang/base/number.hpp"
+#include "tang/expr/absence.hpp"
+#include "tang/expr/simplify.hpp"
+#include "tang/kernel/products.hpp"
+#include "tang/lower/lower.hpp"
+#include "tang/plan/keyed.hpp"
+
+namespace tang::lower {
+
+namespace {
+using ir::Comp;
+
+constexpr int64_t least_rows_at_once = 4, most_rows_at_once = 48; // rows: fewer are folded one by one, more are for warpgroups
+constexpr int64_t columns_at_once[] = {8, 16, 32};
+
+struct ProductAxes {
+  int rows = -1, columns = -1, terms = -1; // axes of a node: the side with fewer elements is the rows'
+};
+
+class FewRows {
+public:
+  FewRows(ir::Graph& g, const plan::Plan& p, const plan::Group& group) : g_(g), p_(p), group_(group) {}
+
+  // Of one sum; nothing where it is no product of two stored arrays, each with an axis of its own.
+  std::optional<ProductAxes> sides(const Comp& n, size_t component) const {
+    const expr::Present lift = expr::present(g_.pool, n.lift[component]);
+    const std::vector<ir::Id> factors = expr::factors(g_.pool, lift.value);
+    if (lift.when != expr::yes(g_.pool) || n.domain != ir::everywhere() || factors.size() != 2) return {};
+    std::set<int> axes[2];
+    for (int i : {0, 1}) {
+      const expr::Term& t = g_.pool[factors[size_t(i)]];
+      if (t.op != expr::Op::arg) return {};
+      const ir::Arg& a = n.args[size_t(t.whole)];
+      for (auto& v : a.view)
+        if (!v.is_affine()) return {};
+      if (!stored(a.from) || expr::row(format_of(p_, a.from)).bits != 16) return {};
+      axes[i] = plan::axes_of(g_, n, factors[size_t(i)]);
+    }
+    ProductAxes out;
+    for (int a = 0; a < n.axis_count(); ++a) {
+      const int64_t e = n.extent(a).value();
+      const bool first = axes[0].count(a), second = axes[1].count(a);
+      if (e == 1 || (size_t(a) < n.points.size() && first && second)) continue;
+      if (first && second && out.terms < 0) out.terms = a;
+      else if (first != second && out.rows < 0) out.rows = a;
+      else if (first != second && out.columns < 0 && first != bool(axes[0].count(out.rows))) out.columns = a;
+      else return {};
+    }
+    if (out.rows < 0 || out.columns < 0 || out.terms < 0) return {};
+    if (n.extent(out.columns).value() < n.extent(out.rows).value()) std::swap(out.rows, out.columns);
+    return out;
+  }
+
+  bool stored(ir::Port port) const {
+    for (auto& m : group_.members)
+      if (m.node == port.node) return false;
+    return g_[port.node].input() || p_.buffer(port);
+  }
+
+private:
+  ir::Graph& g_;
+  const plan::Plan& p_;
+  const plan::Group& group_;
+};
+
+// Columns of a workgroup so that a worker reads the least: its columns and, once for each block of them, all rows.
+int64_t columns_of(int64_t rows, int64_t columns, int64_t batch, const target::Target& t) {
+  int64_t best = 0, least = INT64_MAX;
+  for (int64_t c : columns_at_once) {
+    if (columns % c) continue;
+    const int64_t reads = ceil_div(batch * (columns / c), int64_t(t.workers)) * (c + rows);
+    if (reads < least) best = c, least = reads;
+  }
+  return best;
+}
+} // namespace
+
+std::optional<Choice> few_rows(ir::Graph& g, const plan::Plan& p, const plan::Group& group, const schedule::Schedule& s,
+                               const target::Target& t) {
+  if (!t.small_matrices || !group.shared.empty() || group.members.empty()) return {};
+  Choice c;
+  const FewRows few(g, p, group);
+  int rows = -1, columns = -1;
+  std::optional<int64_t> told;
+  for (auto& m : group.members) {
+    const Comp& n = *g[m.node].comp();
+    const schedule::GroupFields* fields = schedule::fields_of(s, g, m.node);
+    if (fields && (fields->roles || fields->accumulate)) return {};
+    if (!n.monoid) return {};
+    const auto absorb = ir::absorbing(g.pool, *n.monoid);
+    if (!absorb || !absorb->base.empty() || absorb->added.size() != n.lift.size()) return {};
+    MemberForm f;
+    f.kind = MemberForm::fold;
+    for (size_t x = 0; x < n.lift.size(); ++x) {
+      const auto sides = few.sides(n, x);
+      if (!sides) return {};
+      const int r = m.axis[size_t(sides->rows)], col = m.axis[size_t(sides->columns)];
+      if (r < 0 || col < 0 || (rows >= 0 && (r != rows || col != columns))) return {};
+      rows = r, columns = col, f.vector = sides->terms;
+    }
+    if (fields)
+      if (const auto x = fields->tile.find(columns); x != fields->tile.end()) told = x->second;
+    c.members.push_back(f);
+  }
+  for (auto& e : group.epilogues) {
+    if (g[e.node].comp()->monoid) return {};
+    c.epilogues.emplace_back();
+  }
+  if (group.extent[size_t(columns)] % columns_at_once[0]) std::swap(rows, columns);
+  const int64_t m = group.extent[size_t(rows)], n = group.extent[size_t(columns)];
+  if (m < least_rows_at_once || m > most_rows_at_once || group.role[size_t(rows)] != plan::Role::grid || group.role[size_t(columns)] != plan::Role::grid) return {};
+  int64_t batch = 1;
+  c.lanes = t.lanes;
+  for (size_t a = 0; a < group.extent.size(); ++a) {
+    const bool grid = group.role[a] == plan::Role::grid;
+    c.tile.push_back(grid ? 1 : std::max<int64_t>(1, group.extent[a]));
+    if (grid && int(a) != rows && int(a) != columns) batch *= group.extent[a];
+  }
+  c.tile[size_t(rows)] = m;
+  c.tile[size_t(columns)] = told && *told >= 8 && *told % 8 == 0 && n % *told == 0 ? *told : columns_of(m, n, batch, t);
+  if (!c.tile[size_t(columns)]) return {};
+  for (size_t a = 0; a < c.tile.size(); ++a) c.text += (a ? "x" : "tile ") + std::to_string(c.tile[a]);
+  return c;
+}
+
+} // namespace tang::lower
