@@ -7,6 +7,7 @@
 #include "tang/expr/simplify.hpp"
 #include "tang/kernel/products.hpp"
 #include "tang/lower/lower.hpp"
+#include "tang/lower/tensor_choice.hpp"
 #include "tang/plan/keyed.hpp"
 
 namespace tang::lower {
@@ -67,15 +68,39 @@ private:
   const plan::Group& group_;
 };
 
-// Columns of a workgroup so that a worker reads the least: its columns and, once for each block of them, all rows.
-int64_t columns_of(int64_t rows, int64_t columns, int64_t batch, const target::Target& t) {
-  int64_t best = 0, least = INT64_MAX;
+// Fitted to 16 products of a layer with 8 and 48 rows on an H200 (2026-11-30, `bench_tune_cuda run`; beside them the rule for
+// warpgroups): a worker reads its columns and all rows, and all of them share a cache.
+constexpr double worker_reads = 150e9, workers_read = 8e12; // bytes/s
+
+struct FewColumns {
+  int64_t count = 0;
+  double seconds = 0; // without what every kernel takes
+};
+
+// `sums` products of `rows` x `terms` with `columns` x `terms`.
+double seconds_of(int64_t at_once, int64_t rows, int64_t columns, int64_t terms, int64_t sums, int64_t batch, const target::Target& t) {
+  const double bytes = 2 * double(terms) * double(rows + sums * at_once);
+  const int64_t workgroups = batch * (columns / at_once);
+  return double(ceil_div(workgroups, int64_t(t.workers))) * bytes / worker_reads + double(workgroups) * bytes / workers_read;
+}
+
+FewColumns columns_of(int64_t rows, int64_t columns, int64_t terms, int64_t sums, int64_t batch, const target::Target& t) {
+  FewColumns best;
   for (int64_t c : columns_at_once) {
     if (columns % c) continue;
-    const int64_t reads = ceil_div(batch * (columns / c), int64_t(t.workers)) * (c + rows);
-    if (reads < least) best = c, least = reads;
+    const double s = seconds_of(c, rows, columns, terms, sums, batch, t);
+    if (!best.count || s < best.seconds) best = {c, s};
   }
   return best;
+}
+
+// What the rule for warpgroups expects of its best.
+std::optional<double> seconds_of_roles(ir::Graph& g, const plan::Plan& p, const plan::Group& group, const schedule::Schedule& s,
+                                       const target::Target& t) {
+  if (!t.warpgroups) return {};
+  const auto all = tensor_choices(g, p, group, choose(g, group, s, t, true), s, t);
+  if (!all || all->empty()) return {};
+  return all->front().seconds;
 }
 } // namespace
 
@@ -86,6 +111,7 @@ std::optional<Choice> few_rows(ir::Graph& g, const plan::Plan& p, const plan::Gr
   const FewRows few(g, p, group);
   int rows = -1, columns = -1;
   std::optional<int64_t> told;
+  int64_t terms = 0, sums = 0;
   for (auto& m : group.members) {
     const Comp& n = *g[m.node].comp();
     const schedule::GroupFields* fields = schedule::fields_of(s, g, m.node);
@@ -101,6 +127,7 @@ std::optional<Choice> few_rows(ir::Graph& g, const plan::Plan& p, const plan::Gr
       const int r = m.axis[size_t(sides->rows)], col = m.axis[size_t(sides->columns)];
       if (r < 0 || col < 0 || (rows >= 0 && (r != rows || col != columns))) return {};
       rows = r, columns = col, f.vector = sides->terms;
+      terms = n.extent(sides->terms).value(), ++sums;
     }
     if (fields)
       if (const auto x = fields->tile.find(columns); x != fields->tile.end()) told = x->second;
@@ -121,8 +148,13 @@ std::optional<Choice> few_rows(ir::Graph& g, const plan::Plan& p, const plan::Gr
     if (grid && int(a) != rows && int(a) != columns) batch *= group.extent[a];
   }
   c.tile[size_t(rows)] = m;
-  c.tile[size_t(columns)] = told && *told >= 8 && *told % 8 == 0 && n % *told == 0 ? *told : columns_of(m, n, batch, t);
-  if (!c.tile[size_t(columns)]) return {};
+  if (told && *told >= 8 && *told % 8 == 0 && n % *told == 0) {
+    c.tile[size_t(columns)] = *told;
+  } else {
+    const FewColumns best = columns_of(m, n, terms, sums, batch, t);
+    if (const auto roles = seconds_of_roles(g, p, group, s, t); !best.count || (roles && *roles < best.seconds)) return {};
+    c.tile[size_t(columns)] = best.count;
+  }
   for (size_t a = 0; a < c.tile.size(); ++a) c.text += (a ? "x" : "tile ") + std::to_string(c.tile[a]);
   return c;
 }
