@@ -1,4 +1,5 @@
 // bench_tune_cuda compile | run | report, on a machine with an NVIDIA GPU (compile and report need none):
+//   text PART                     the kernels that compilation makes of the problems whose name has PART
 //   compile CACHE [NAME]          every candidate of every problem, into a folder of compiled kernels
 //   run CACHE FOLDER [SECONDS NAME ..]  probes, then checks and times; FOLDER/probe.json, FOLDER/cuda.json
 //   report FILE.md PART.json ..   docs/results/tune-h200.md; cuda_peers.py gives one part more
@@ -57,8 +58,7 @@ Plan plan_of(const CudaProblem& p) {
   }
   const tune::Space space = p.most > 1 ? tune::space_of(d, o, main, m) : tune::Space{};
   out.refused = space.refused;
-  const size_t stride = std::max<size_t>(1, space.candidates.size() / p.most);
-  for (size_t k = 0; k < std::max<size_t>(1, space.candidates.size()) && out.all.size() < p.most; k += stride) {
+  for (size_t k = 0; k < std::max<size_t>(1, space.candidates.size()) && out.all.size() < p.most; ++k) {
     schedule::Schedule s = o.schedule;
     std::vector<tune::Work> works;
     for (auto& x : steps) works.push_back(x[0].work);
@@ -119,6 +119,13 @@ int compile(const std::string& cache, const std::string& only) {
         if (!l.refused.empty()) std::printf("         plain: %s\n", l.refused.c_str());
     std::fflush(stdout);
   }
+  return 0;
+}
+
+int show(const std::string& only) {
+  for (auto& p : problems())
+    if ((p.group + " " + p.name).find(only) != std::string::npos)
+      std::printf("// %s\n%s\n", p.name.c_str(), text_of(p, options(p).schedule).c_str());
   return 0;
 }
 
@@ -289,6 +296,7 @@ private:
 int main(int argc, char** argv) {
   const std::string verb = argc > 2 ? argv[1] : "";
   try {
+    if (verb == "text") return bench::show(argv[2]);
     if (verb == "compile") return bench::compile(argv[2], argc > 3 ? argv[3] : "");
     if (verb == "run" && argc > 3) return bench::Runner(argv[2], argv[3], argc > 4 ? std::stod(argv[4]) : 100, {argv + std::min(argc, 5), argv + argc}).run();
     if (verb == "report") return bench::cuda_report(argv[2], {argv + 3, argv + argc});
@@ -296,5 +304,5 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "%s\n", e.what());
     return 1;
   }
-  return std::fprintf(stderr, "usage: bench_tune_cuda compile CACHE | run CACHE FOLDER | report FILE.md PART.json ..\n"), 2;
+  return std::fprintf(stderr, "usage: bench_tune_cuda text PART | compile CACHE | run CACHE FOLDER | report FILE.md PART.json ..\n"), 2;
 }

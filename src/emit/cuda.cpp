@@ -6,6 +6,8 @@
 namespace tang::emit {
 
 namespace {
+constexpr int64_t processors = 128, most_resident = 2048; // at least that many on such a chip; lanes of one
+constexpr int64_t least_resident = 512; // lanes of a processor that leave each 128 registers: more are not asked for
 constexpr int resident_lanes = 1024; // of clusters on one processor: one waits for memory while another computes
 
 const char* const cuda_head = R"(typedef signed char int8_t; typedef short int16_t; typedef int int32_t; typedef long long int64_t;
@@ -69,6 +71,15 @@ TANG int64_t tang_place_of_short_key(int k) { return k & 0xffff ? 65535 - (k & 0
 TANG int64_t tang_key(int rank, int place) { return (int64_t)((uint64_t)(uint32_t)rank << 32 | (uint32_t)place); }
 TANG float tang_value_of_key(int64_t k) { return tang_of_rank((int)(k >> 32)); }
 TANG int64_t tang_place_of_key(int64_t k) { return (int)k ? INT32_MAX - (int)k : INT64_MAX; }
+// c += a b^T for 16 rows of a, 8 of b and 32 terms: four lanes share a row, each has a run of 8 of its terms. Which of them
+// meet in one instruction is the same on both sides.
+#define TANG_MULTIPLY(F) TANG void tang_multiply_##F(float (&c)[4], const uint4& a, const uint4& b, const uint4& w) { \
+  asm("mma.sync.aligned.m16n8k16.row.col.f32." #F "." #F ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" \
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a.x), "r"(b.x), "r"(a.y), "r"(b.y), "r"(w.x), "r"(w.y)); \
+  asm("mma.sync.aligned.m16n8k16.row.col.f32." #F "." #F ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" \
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a.z), "r"(b.z), "r"(a.w), "r"(b.w), "r"(w.z), "r"(w.w)); }
+TANG_MULTIPLY(f16)
+TANG_MULTIPLY(bf16)
 TANG void tang_cluster_arrives() { asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory"); }
 TANG void tang_cluster_waits() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
 TANG void tang_meet_cluster() { tang_cluster_arrives(); tang_cluster_waits(); }
@@ -95,7 +106,11 @@ public:
 
   std::string head(const kernel::Kernel& k) const override {
     const int lanes = k.lanes / k.cluster;
-    std::string bounds = "__launch_bounds__(" + std::to_string(lanes) + ") ";
+    // Workgroups of a small grid are all under way at once: told so, the compiler keeps all that a lane loads in registers
+    // instead of room for more of them.
+    const int64_t each = (kernel::workgroups(k) + processors - 1) / processors;
+    const std::string room = each * lanes < most_resident ? ", " + std::to_string(std::clamp<int64_t>(least_resident / lanes, 1, std::max<int64_t>(1, each))) : "";
+    std::string bounds = "__launch_bounds__(" + std::to_string(lanes) + room + ") ";
     if (k.cluster > 1)
       bounds = "__cluster_dims__(" + std::to_string(k.cluster) + ", 1, 1) __launch_bounds__(" + std::to_string(lanes) +
                ", " + std::to_string(std::max(1, resident_lanes / lanes)) + ") ";

@@ -9,6 +9,7 @@
 #include "tang/base/match.hpp"
 #include "tang/base/number.hpp"
 #include "tang/emit/cuda_keys.hpp"
+#include "tang/emit/cuda_products.hpp"
 #include "tang/emit/gpu_walk.hpp"
 #include "tang/expr/branches.hpp"
 
@@ -26,7 +27,7 @@ public:
                          {a.axes.begin(), a.axes.begin() + a.deal.lead},
                          {a.axes.begin() + a.deal.lead, a.axes.end()}} {
     for (auto& f : a.fill) fills_ |= f.has_value();
-    bool element = fills_ || a.body.when || !a.partial.empty() || !a.body.guards.empty();
+    bool element = fills_ || a.body.when || !a.partial.empty(); // a guard is a value: what it chooses is inside anyway
     for (auto& c : a.bounds) element |= w_.level(c) == Walk::element;
     at_once_ = !element;
     if (fills_ && !a.deal.each) all_at_element_ = true;
@@ -133,7 +134,7 @@ class RowFold {
 public:
   RowFold(Unit& u, const GpuDialect& d, const kernel::Fold& f)
       : u_(u), d_(d), f_(f), w_{u, d, f.deal, f.body, f.kept, f.folded}, n_(f.combine.size()) {
-    bool element = f.body.when || !f.partial.empty() || !f.body.guards.empty();
+    bool element = f.body.when || !f.partial.empty();
     for (auto& c : f.limits) element |= w_.level(c) == Walk::element;
     at_once_ = !element && !f.deal.each;
     for (auto* axes : {&f_.kept, &f_.folded})
@@ -346,7 +347,7 @@ private:
 
 void print_rows(Unit& u, const GpuDialect& d, const kernel::Stmt& s) {
   if (auto* a = std::get_if<kernel::Apply>(&s.node)) RowApply(u, d, *a).print();
-  if (auto* f = std::get_if<kernel::Fold>(&s.node)) RowFold(u, d, *f).print();
+  if (auto* f = std::get_if<kernel::Fold>(&s.node)) f->deal.matrix ? print_product(u, d, *f) : RowFold(u, d, *f).print();
 }
 
 std::string row_registers(const kernel::Kernel& k) {

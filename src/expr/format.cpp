@@ -3,6 +3,8 @@
 #include <cmath>
 #include <limits>
 
+#include "tang/base/hash.hpp"
+
 namespace tang::expr {
 
 namespace {
@@ -40,10 +42,17 @@ Format default_format(Type t) {
 }
 
 double rounded(double v, Format f) {
-  if (f == Format::f64 || row(f).type != Type::real || v == 0 || !std::isfinite(v)) return v;
   if (f == Format::f32) return double(float(v));
-  const FormatRow& r = row(f);
+  const FormatRow& r = formats[size_t(f)];
+  if (f == Format::f64 || r.type != Type::real) return v;
   const int bias = (1 << (r.exponent - 1)) - 1, least = 1 - bias;
+  // Well inside the range a carry out of the digits that stay is the next power of two, in the same bits.
+  const uint64_t u = bits_of(v);
+  if (const int power = int(u >> 52 & 2047) - 1023; power >= least && power < bias) {
+    const int beyond = 52 - r.mantissa;
+    return double_of((u + (u >> beyond & 1) + (uint64_t(1) << (beyond - 1)) - 1) >> beyond << beyond);
+  }
+  if (v == 0 || !std::isfinite(v)) return v;
   // e4m3 has no infinity: its largest exponent still holds numbers, up to 448; beyond is NaN.
   const double largest = f == Format::e4m3 ? 448 : std::ldexp(2 - std::ldexp(1.0, -r.mantissa), bias);
   int e;

@@ -4,6 +4,7 @@
 
 #include "tang/base/match.hpp"
 #include "tang/base/number.hpp"
+#include "tang/kernel/products.hpp"
 #include "tang/kernel/rows.hpp"
 
 namespace tang::kernel {
@@ -27,17 +28,8 @@ bool gathers(const Bounds& b) {
   return std::any_of(b.begin(), b.end(), [](const Coordinate& c) { return !c.refs.empty(); });
 }
 
-void replace(Affine& a, Var v, const Affine& by) {
-  for (auto& [x, k] : a.terms)
-    if (x == v) {
-      const int64_t times = k;
-      a = a + (-times) * variable(v) + times * by;
-      return;
-    }
-}
-
 void replace(Bounds& b, Var v, const Affine& by) {
-  for (auto& c : b) replace(c.affine, v, by);
+  for (auto& c : b) c.affine = replaced(c.affine, v, by);
 }
 
 class Distributor {
@@ -159,7 +151,7 @@ private:
     replace(f.limits, v, by);
     for (auto& b : f.partial) replace(b, v, by);
     for (auto& r : f.body.refs)
-      for (auto& c : r.index) replace(c.affine, v, by);
+      for (auto& c : r.index) c.affine = replaced(c.affine, v, by);
     for (auto& g : f.body.guards)
       for (auto& b : g) replace(b, v, by);
     expr::Pool& p = *k_.pool;
@@ -187,6 +179,7 @@ private:
 } // namespace
 
 Kernel distribute(const Kernel& k, const target::Target& t) {
+  if (auto products = deal_products(k, t)) return *products;
   if (auto rows = deal_rows(k, t)) return *rows;
   Kernel out = k;
   out.pool = std::make_shared<Pool>(*k.pool); // it grows

@@ -16,6 +16,11 @@ int64_t coefficient(const Affine& a, Var v) {
   return 0;
 }
 
+Affine replaced(const Affine& a, Var v, const Affine& by) {
+  const int64_t k = coefficient(a, v);
+  return k ? a + (-k) * variable(v) + k * by : a;
+}
+
 Affine operator+(const Affine& a, const Affine& b) {
   Affine out{a.c + b.c, a.terms};
   for (auto& [v, k] : b.terms) {

@@ -39,6 +39,7 @@ bool operator==(const Affine& a, const Affine& b);
 Affine constant(int64_t c);
 Affine variable(Var v, int64_t k = 1);
 int64_t coefficient(const Affine& a, Var v); // 0 where v does not occur
+Affine replaced(const Affine& a, Var v, const Affine& by); // v is `by` now
 
 // Memory.
 
@@ -102,11 +103,13 @@ struct Body {
 // the first `lead` axes are rows, of a Fold the kept ones. Row r belongs to team r mod (lanes / team); its columns, in
 // runs of `run` neighbours, to the lanes of the team in turn. A Fold's lanes join their partial results as a tree, lane
 // l with l + team / 2, then team / 4, ..; all of them have the result. `each`: every lane of the team evaluates the
-// whole row. What is no register tile is then written by the team's first lane.
+// whole row. What is no register tile is then written by the team's first lane. `matrix`: a subgroup folds all its rows
+// at once on instructions that multiply small matrices, in their order of terms (kernel/products.hpp).
 struct Deal {
   int lead = 0, team = 0; // team 0: one row for all lanes (Apply), one lane a row (Fold)
   int run = 1;
   bool each = false;
+  bool matrix = false;
 };
 
 // dst[k](point) = values[k](point) for every point of the axes inside `bounds`. Where `when` fails, or `fill`

@@ -174,6 +174,7 @@ std::string Text::head(const Stmt& s) {
     if (d.run > 1) out += " run " + std::to_string(d.run);
     if (d.lead) out += " lead " + std::to_string(d.lead);
     if (d.each) out += " each";
+    if (d.matrix) out += " matrix";
   };
   auto bounds = [&](const Bounds& b, const std::vector<Bounds>& partial, const Body& body) {
     if (!b.empty()) out += " if " + all(b, &body);

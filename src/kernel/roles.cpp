@@ -8,11 +8,6 @@ namespace tang::kernel {
 
 namespace role {
 namespace {
-Affine moved(const Affine& a, Var v, const Affine& to) {
-  const int64_t c = coefficient(a, v);
-  return c ? a - variable(v, c) + c * to : a;
-}
-
 bool same_place(const Ref& a, const Ref& b) {
   if (a.memory != b.memory || a.index.size() != b.index.size()) return false;
   for (size_t d = 0; d < a.index.size(); ++d)
@@ -53,9 +48,9 @@ void Expander::fill(int ring, const Affine& at, Block& to) {
     for (int64_t b = 0; b < (x.vector ? 1 : boxes(x)); ++b) {
       std::vector<Affine> from;
       for (auto& c : x.source.index) {
-        Affine a = moved(moved(c.affine, parts_.pipe->var, at), x.column, constant(b * box_columns(x)));
+        Affine a = replaced(replaced(c.affine, parts_.pipe->var, at), x.column, constant(b * box_columns(x)));
         for (auto& row : x.row) {
-          a = moved(a, row.var, constant(0));
+          a = replaced(a, row.var, constant(0));
           if (p_.rings[size_t(ring)].own && coefficient(c.affine, row.var)) a = a + variable(p_.team, atom);
         }
         from.push_back(a);

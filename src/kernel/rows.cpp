@@ -16,6 +16,8 @@ constexpr int64_t wide = 8,
                   held = 32; // neighbours a lane takes at once; columns a lane should have of a long row
 constexpr int64_t held_of_shared = 40,
                   few_of_shared = 8192; // of a row that workgroups share; columns each has at least
+constexpr int least_lanes = 64; // of a workgroup
+constexpr int64_t few_rows = 16; // of a worker
 constexpr int64_t most_met = 32; // parts of a row that each lane joins at once
 
 int power_above(int64_t n) {
@@ -128,15 +130,6 @@ public:
   }
 
 private:
-  // Row-major over these axes and nothing else: the flat point itself.
-  static bool flat(const Kernel& k, const Ref& r, const std::vector<TileAxis>& axes) {
-    const auto at = address(k, r);
-    if (!at || at->c || r.checked) return false;
-    Affine want;
-    for (auto& a : axes) want = a.extent * want + (a.extent > 1 ? variable(a.var) : Affine{});
-    return *at == want;
-  }
-
   static target::Target alone(target::Target t) {
     t.cluster = 1;
     return t;
@@ -164,8 +157,8 @@ private:
       const std::vector<TileAxis> lead(l.axes.begin(), l.axes.begin() + long(l.lead));
       auto look = [&](const Ref& r, bool written) {
         if (r.memory != int(m)) return;
-        row &= flat(k_, r, lead) && (!written || l.folds || l.columns() == 1);
-        own &= flat(k_, r, l.axes) && !(written && l.folds) && l.columns() > 1;
+        row &= is_flat(k_, r, lead) && (!written || l.folds || l.columns() == 1);
+        own &= is_flat(k_, r, l.axes) && !(written && l.folds) && l.columns() > 1;
       };
       for (auto& r : l.body->refs) look(r, false);
       for (auto& r : *l.dst) look(r, true);
@@ -296,10 +289,7 @@ private:
   }
 
   static void put(Kernel& k, Fold& f, Var v, const Affine& by) {
-    auto replace = [&](Affine& a) {
-      const int64_t c = coefficient(a, v);
-      if (c) a = a + variable(v, -c) + c * by;
-    };
+    auto replace = [&](Affine& a) { a = replaced(a, v, by); };
     auto bounds = [&](Bounds& b) {
       for (auto& c : b) replace(c.affine);
     };
@@ -351,6 +341,14 @@ int sharing(int64_t columns, int64_t rows, int joining, const target::Target& t)
 }
 } // namespace
 
+bool is_flat(const Kernel& k, const Ref& r, const std::vector<TileAxis>& axes) {
+  const auto at = address(k, r);
+  if (!at || at->c || r.checked) return false;
+  Affine want;
+  for (auto& a : axes) want = a.extent * want + (a.extent > 1 ? variable(a.var) : Affine{});
+  return *at == want;
+}
+
 // Short rows: a lane for every two runs of neighbours, several rows a subgroup. Long ones: as many lanes as
 // leave each a few dozen columns. Several rows a team in turn where they are short, so that enough bytes are
 // on their way.
@@ -366,6 +364,14 @@ Teams teams(int64_t columns, int64_t rows, int joining, const target::Target& t)
   else
     out.team = std::min(joining > dear_join ? t.lanes : most, power_above(ceil_div(columns, held)));
   out.lanes = std::max(t.workgroup_limit, out.team);
+  // Few rows: smaller workgroups, where the worker with the most of them then has fewer rows.
+  auto most_of_a_worker = [&](int lanes) {
+    const int64_t each = lanes / out.team;
+    return ceil_div(ceil_div(rows, each), int64_t(t.workers)) * each;
+  };
+  while (out.cluster == 1 && t.exchanges && out.lanes / 2 >= std::max(out.team, least_lanes) &&
+         rows <= few_rows * int64_t(t.workers) && most_of_a_worker(out.lanes / 2) < most_of_a_worker(out.lanes))
+    out.lanes /= 2;
   out.columns = ceil_div(columns, out.team);
   if (out.cluster > 1) return out;
   int64_t turns = std::max<int64_t>(1, std::min<int64_t>(4, held / std::max<int64_t>(wide, out.columns)));

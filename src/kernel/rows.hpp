@@ -22,6 +22,9 @@ bool has_teams(const target::Target& t);
 
 constexpr int64_t most_held = 64; // elements of a row that one lane keeps in registers
 
+// Row-major over these axes and nothing else: the flat point itself.
+bool is_flat(const Kernel& k, const Ref& r, const std::vector<TileAxis>& axes);
+
 // The kernel with its rows dealt, or nothing: a statement is no Apply or Fold along the same rows.
 std::optional<Kernel> deal_rows(const Kernel& k, const target::Target& t);
 

@@ -6,9 +6,11 @@
 #include "tang/expr/absence.hpp"
 #include "tang/expr/simplify.hpp"
 #include "tang/kernel/distribute.hpp"
+#include "tang/kernel/products.hpp"
 #include "tang/kernel/rows.hpp"
 #include "tang/kernel/windows.hpp"
 #include "tang/lower/emitters.hpp"
+#include "tang/lower/few_rows.hpp"
 #include "tang/lower/fit.hpp"
 #include "tang/lower/joint.hpp"
 #include "tang/lower/reuse.hpp"
@@ -250,6 +252,14 @@ GroupKernels lower_group(ir::Graph& g, const plan::Plan& p, const Surroundings& 
       throw Error({}, "the schedule of '" + g.label({m.node, 0}) + "' adds to its result from several places",
                   {{"its result must be complete in one workgroup on this target", {}}}, "put its point axes on the grid");
   std::string refused;
+  if (auto few = few_rows(g, p, group, s, t)) {
+    std::vector<int64_t> more = temporaries;
+    GroupKernels out = GroupLowerer{g, p, around, group, std::move(*few), t, more}.run();
+    if (kernel::deal_products(out.main.kernel, t)) {
+      temporaries = std::move(more);
+      return out;
+    }
+  }
   if (t.warpgroups) {
     auto k = lower_tensor(g, p, around, group, s, t, temporaries);
     if (k) return std::move(*k);

@@ -5,9 +5,10 @@
 namespace tang::lower {
 
 using ir::Comp;
+using plan::axes_of;
 
 namespace {
-constexpr double copy = 0.4, transpose = 1.5; // cycles an element, with and without neighbours next to each other
+constexpr double copy_cost = 0.4, transpose_cost = 1.5; // cycles an element, with and without neighbours next to each other
 
 // Elements that a read moves by, one axis of the node after the other.
 std::vector<int64_t> strides(const ir::Graph& g, const Comp& n, const ir::Arg& a) {
@@ -35,7 +36,7 @@ bool bounded(const Comp& n, const std::vector<int>& axes) {
 }
 
 double laid_out(double elements, const std::optional<int64_t>& stride) {
-  return elements * (stride == 1 ? copy : transpose);
+  return elements * (stride == 1 ? copy_cost : transpose_cost);
 }
 } // namespace
 

@@ -19,7 +19,7 @@ constexpr int64_t shared_cache = int64_t(32) << 20; // bytes of operands that wo
 // times them).
 constexpr double block_seconds = 0.3e-6; // of a block of rows and columns: its first bytes and its last
 constexpr double join_seconds = 1.2e-6;  // of a tile's parts: stored, counted, read again
-constexpr double step_seconds = 0.15e-6; // of 128 terms at least, however few rows and columns there are
+constexpr double step_seconds = 0.15e-6; // of 128 terms of a sum at least, however few rows and columns there are
 constexpr double lane_seconds = 0.8e-9;  // of a value that lanes store where no bulk copy can
 // A worker alone, and its share where all are busy: of the mean arithmetic rate, of the mean rate of the near
 // cache.
@@ -305,7 +305,7 @@ struct TensorChooser {
         const double arithmetic = 2 * double(sums * rows * s.columns) * depth / (computes * s.reached);
         const double bytes = 2 * narrower * double(std::min(rows, m) + sums * std::min(s.columns, n)) * depth *
                              (k * expr::row(base.format).bits / 8 % 128 ? crooked : 1) / reads;
-        const double step = std::max({arithmetic, bytes, step_seconds * depth * narrower / 128});
+        const double step = std::max({arithmetic, bytes, double(sums) * step_seconds * depth * narrower / 128});
         // A part is stored by each team; of a tile's parts one block reads all, a team its rows alone.
         const double part_bytes = double(team_rows * s.columns) * 4;
         double store = split > 1 ? double(s.math + 1) * part_bytes / t.near_rate : 0;

@@ -51,13 +51,14 @@ double unpack(uint16_t bits, const ir::FormatRow& r) {
 } // namespace
 
 void write(void* to, Format f, const std::vector<double>& values) {
+  const ir::FormatRow& r = ir::row(f);
   for (size_t k = 0; k < values.size(); ++k) {
     const double v = ir::rounded(values[k], f);
-    switch (ir::row(f).bits) {
+    switch (r.bits) {
     case 64: put(to, int64_t(k), v); break;
     case 32: put(to, int64_t(k), float(v)); break;
-    case 16: put(to, int64_t(k), pack(v, ir::row(f))); break;
-    default: put(to, int64_t(k), uint8_t(pack(v, ir::row(f))));
+    case 16: put(to, int64_t(k), pack(v, r)); break;
+    default: put(to, int64_t(k), uint8_t(pack(v, r)));
     }
   }
 }

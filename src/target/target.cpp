@@ -72,7 +72,7 @@ Target cuda_target() {
 Target hopper_target() {
   Target t = cuda_target();
   t.name = "hopper";
-  t.warpgroups = true;
+  t.small_matrices = t.warpgroups = true;
   t.shared_limit = 232448;
   t.matrix_rate = 790e12 / 132, t.near_rate = 5.5e12 / 132, t.memory_rate = 4.2e12;
   return t;

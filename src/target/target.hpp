@@ -29,6 +29,7 @@ struct Target {
   bool f64 = true;                   // arithmetic in f64
   bool index64 = true;               // integers of 64 bits; else every index must fit 32
   bool aliases = true;               // two memories of one kernel may overlap
+  bool small_matrices = false;       // a subgroup multiplies 16 x 16 by 16 x 8 elements of 16 bits
   bool warpgroups = false;           // matrix instructions of 64 rows, bulk copies, barriers that count bytes
   int64_t shared_limit = 0;          // bytes of shared memory a workgroup may have, all of them
   // What one worker reaches: 16-bit multiply-adds (two operations each), bytes from the shared cache; and all

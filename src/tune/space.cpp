@@ -6,6 +6,7 @@
 
 #include "tang/device/cache.hpp"
 #include "tang/kernel/legalize.hpp"
+#include "tang/lower/few_rows.hpp"
 #include "tang/lower/group.hpp"
 #include "tang/lower/tensor_choice.hpp"
 #include "tang/text/schedule.hpp"
@@ -129,9 +130,20 @@ struct Maker {
     return out;
   }
 
+  // Of products with few rows, the columns of a workgroup.
+  std::optional<lower::Choice> few_rows() { return lower::few_rows(g, plan, group, o.schedule, o.target); }
+
   // Blocks and roles of a kernel of matrix instructions, in the order of the rule: its best first.
   std::vector<Change> role_changes() {
     std::vector<Change> out;
+    if (const auto few = few_rows())
+      for (size_t a = 0; a < few->tile.size(); ++a)
+        for (int64_t n : {8, 16, 32})
+          if (group.role[a] == plan::Role::grid && few->tile[a] != n && few->tile[a] < group.extent[a]) {
+            GroupFields f;
+            f.tile[int(a)] = n;
+            out.push_back({"roles", f});
+          }
     const auto all = lower::tensor_choices(g, plan, group,
                                            lower::choose(g, group, o.schedule, o.target, true), {}, o.target);
     if (!all) return out;
@@ -235,7 +247,7 @@ Space space_of(const run::Derivation& d, const run::Options& o, size_t step, con
   const GroupFields base = given ? *given : GroupFields{};
   const double read = read_bytes(d.plan, s);
   const auto automatic = maker.lowered(base, out.key, read);
-  out.ruled = automatic && automatic->roles && !base.roles;
+  out.ruled = automatic && !base.roles && (automatic->roles || maker.few_rows());
   const std::vector<Change> changes = out.ruled ? maker.role_changes() : maker.changes();
   std::vector<Change> all = {{"", base}};
   for (size_t a = 0; a < changes.size(); ++a) {
@@ -274,7 +286,8 @@ schedule::Schedule untimed(const ir::Graph& written, const run::Options& o, cons
 GroupFields resolved(const run::Derivation& d, const run::Options& o, size_t step) {
   const plan::Group& group = d.plan.steps[step].group;
   ir::Graph g = *d.plan.graph;
-  const lower::Choice c = lower::choose(g, group, o.schedule, o.target);
+  const auto few = lower::few_rows(g, d.plan, group, o.schedule, o.target);
+  const lower::Choice c = few ? *few : lower::choose(g, group, o.schedule, o.target);
   GroupFields f;
   if (const auto* given = schedule::fields_of(o.schedule, g, group.members[0].node)) f = *given;
   for (size_t a = 0; a < c.tile.size(); ++a) {

@@ -4,6 +4,13 @@
 
 namespace tang::test {
 
+// Small products take warpgroups too, where a subgroup has no matrix instructions of its own.
+inline target::Target warpgroups_alone() {
+  target::Target t = target::hopper_target();
+  t.small_matrices = false;
+  return t;
+}
+
 // Values of the inputs' own formats, so that only the kernels round.
 inline eval::Inputs rounded_inputs(const ir::Graph& g) {
   eval::Inputs in = random_inputs(g);

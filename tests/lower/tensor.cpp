@@ -93,7 +93,7 @@ struct Roles {
 };
 
 Roles roles(const ir::Graph& g, int split = 1) {
-  const Derived d = derive(g, {}, target::hopper_target());
+  const Derived d = derive(g, {}, warpgroups_alone());
   const auto found =
       std::find_if(d.program.kernels.begin(), d.program.kernels.end(), [](auto& l) { return bool(l.roles); });
   check(found != d.program.kernels.end(), "no kernel of roles: " + d.program.kernels[0].refused);
@@ -126,7 +126,7 @@ void each_block(kernel::role::Block& b, const std::function<void(kernel::role::B
 }
 
 void expect_tensor(const ir::Graph& g, const std::string& schedule = "") {
-  const Derived d = derive(g, {}, target::hopper_target());
+  const Derived d = derive(g, {}, warpgroups_alone());
   ASSERT_EQ(d.program.kernels.size(), 1u);
   const lower::Lowered& l = d.program.kernels[0];
   ASSERT_TRUE(l.roles) << l.refused;
@@ -146,7 +146,7 @@ void expect_tensor(const ir::Graph& g, const std::string& schedule = "") {
 }
 
 std::string refusal(const ir::Graph& g) {
-  const Derived d = derive(g, {}, target::hopper_target());
+  const Derived d = derive(g, {}, warpgroups_alone());
   std::string why;
   for (auto& l : d.program.kernels) why += l.roles ? "tensor" : l.refused;
   return why;
@@ -165,7 +165,7 @@ TEST(tensor, products_of_8_bit_floats) {
   const Roles r = roles(matmul(136, 72, 272, false, true, ir::Format::e5m2, bf16));
   EXPECT_EQ(trouble(r.program, r.before, r.want, 4), "");
   const ir::Graph apart = matmul(64, 72, 144, false, false, ir::Format::e4m3, bf16);
-  const Derived d = derive(apart, {}, target::hopper_target());
+  const Derived d = derive(apart, {}, warpgroups_alone());
   ASSERT_EQ(d.program.kernels.size(), 2u); // its columns lie apart
   const eval::Inputs in = rounded_inputs(apart);
   auto got = simulate(d, in);
@@ -180,7 +180,7 @@ TEST(tensor, products_of_8_bit_integers) {
   auto [i, j, k] = ir::axes<"i j k">();
   b.output(ir::map({i, j}, ir::sum(k, ir::to_real(x(i, k)) * ir::to_real(y(j, k))) * s(i)), "out", bf16);
   const ir::Graph g = b.graph();
-  const Derived d = derive(g, {}, target::hopper_target());
+  const Derived d = derive(g, {}, warpgroups_alone());
   ASSERT_EQ(d.program.kernels.size(), 1u);
   ASSERT_TRUE(d.program.kernels[0].roles) << d.program.kernels[0].refused;
   eval::Inputs in;
@@ -292,7 +292,7 @@ TEST(tensor, online_softmax_in_blocks) {
 // Keys as rows: both sums in one kernel, each score once, what is made of it alone once, tails and masks.
 TEST(tensor, sums_weighed_by_contractions_of_a_block) {
   for (bool causal : {false, true}) expect_tensor(weighed(2, 200, 136, 32, causal));
-  const Derived d = derive(weighed(1, 256, 256, 64, false), {}, target::hopper_target());
+  const Derived d = derive(weighed(1, 256, 256, 64, false), {}, warpgroups_alone());
   ASSERT_EQ(d.program.kernels.size(), 1u);
   const std::string text = kernel::print(d.program.kernels[0].kernel);
   size_t exponentials = 0;
@@ -324,7 +324,7 @@ TEST(tensor, what_does_not_suit_says_why) {
 TEST(tensor, operands_are_laid_out_and_loops_are_split_where_that_helps) {
   for (auto [m, n, k] : {std::array<int64_t, 3>{40, 45, 30}, {64, 64, 1024}, {8, 128, 2000}}) {
     const ir::Graph g = matmul(m, n, k, false, m == 40);
-    const Derived d = derive(g, {}, target::hopper_target());
+    const Derived d = derive(g, {}, warpgroups_alone());
     EXPECT_EQ(d.program.kernels.size(), m == 40 ? 3u : 1u);
     const eval::Inputs in = rounded_inputs(g);
     auto got = simulate(d, in);
@@ -348,7 +348,7 @@ TEST(tensor, a_ragged_block_of_terms_does_not_reach_into_a_neighbour) {
   auto at = [&] { return 40 * ir::Index(part) + ir::Index(term); };
   b.output(ir::map({part, i, j}, ir::sum(term, x(i, at()) * y(j, at()))), "out", bf16);
   const ir::Graph g = b.graph();
-  const Derived d = derive(g, {}, target::hopper_target());
+  const Derived d = derive(g, {}, warpgroups_alone());
   const eval::Inputs in = rounded_inputs(g);
   auto got = simulate(d, in);
   EXPECT_LT(eval::difference(got["out"], filled(eval::run(g, in).at("out"))), 8e-3);
@@ -422,7 +422,7 @@ TEST(tensor, no_mutant_of_a_role_program_survives) {
 }
 
 TEST(tensor, rings_registers_and_memory_are_checked_before_anything_is_compiled) {
-  const Derived d = derive(matmul(1024, 4096, 64, false, true), {}, target::hopper_target());
+  const Derived d = derive(matmul(1024, 4096, 64, false, true), {}, warpgroups_alone());
   const lower::Lowered& l = d.program.kernels.at(0);
   ASSERT_TRUE(l.roles);
   auto why = [&](auto change) {

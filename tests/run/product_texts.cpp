@@ -56,6 +56,38 @@ TEST(product_texts, a_convolution_copies_one_box_of_the_image_a_tap) {
   EXPECT_EQ(loads, 2u); // the image, the filter
 }
 
+// All that a lane loads of a small grid is on its way at once: the compiler is told how many workgroups share a processor.
+TEST(product_texts, few_rows_go_from_memory_to_registers) {
+  ir::Builder b;
+  ir::Tensor x = b.input("x", {8, 2048}, ir::Format::bf16), w = b.input("w", {1024, 2048}, ir::Format::bf16);
+  auto [i, j, k] = ir::axes<"i j k">();
+  b.output(ir::map({i, j}, ir::sum(k, x(i, k) * w(j, k))), "y", ir::Format::bf16);
+  const run::Options o = run::hopper_options();
+  const std::string t = run::cuda_source(run::derive(b.graph(), o), o.target);
+  EXPECT_TRUE(has(t, "__launch_bounds__(256, 1)"));
+  EXPECT_TRUE(has(t, "tang_multiply_bf16(c0[m][n], q"));
+  EXPECT_FALSE(has(t, "tang_bulk_load("));
+  auto compiler = device::CudaCompiler::find();
+  if (!compiler) GTEST_SKIP() << "NVRTC is not present: " << compiler.why();
+  (*compiler)->compile(t, "sm_90a");
+  const std::string& log = (*compiler)->log();
+  const size_t at = log.find("Used ");
+  ASSERT_NE(at, std::string::npos) << log;
+  EXPECT_GT(std::atoi(log.c_str() + at + 5), 64) << log; // eight steps of two words of four registers
+}
+
+TEST(product_texts, a_row_found_by_index_is_loaded_in_runs) {
+  ir::Builder b;
+  ir::Tensor h = b.input("h", {4, 768}, ir::Format::bf16), w = b.input("w", {16, 2048, 768}, ir::Format::bf16),
+             e = b.input("e", {4}, ir::Format::i32);
+  auto [i, j, k] = ir::axes<"i j k">();
+  b.output(ir::map({i, j}, ir::sum(k, h(i, k) * w(e(i), j, k))), "y", ir::Format::bf16);
+  const run::Options o = run::hopper_options();
+  const std::string t = run::cuda_source(run::derive(b.graph(), o), o.target);
+  EXPECT_TRUE(has(t, "q0 = *(const TangRun<uint16_t, 8>*)(m"));
+  EXPECT_TRUE(has(t, "q1 = *(const TangRun<uint16_t, 8>*)(m"));
+}
+
 TEST(product_texts, they_compile_clean) {
   auto compiler = device::CudaCompiler::find();
   if (!compiler) GTEST_SKIP() << "NVRTC is not present: " << compiler.why();

@@ -1,0 +1,25 @@
+// Sums of products with few rows, for subgroups that multiply small matrices of 16 bits: operands go from memory to
+// registers as they lie, no workgroup is wider than a few columns, and subgroups share the terms.
+#pragma once
+#include "tang/kernel/kernel.hpp"
+#include "tang/target/target.hpp"
+
+namespace tang::kernel {
+
+// Terms that a subgroup multiplies at once: four lanes have a run of 16 bytes of each row.
+constexpr int64_t terms_at_once = 32;
+
+// The reads of one component's factors: what moves with the fold's first kept axis, and with its second.
+struct Factors {
+  int first = -1, second = -1;
+};
+
+// The factors of each component, where every component is a sum of products of two arrays of one format of 16 bits, each
+// along one of the first two kept axes, in aligned runs along the last folded one. Else nothing.
+std::optional<std::vector<Factors>> matrix_factors(const Kernel& k, const Fold& f);
+
+// The kernel with its folds shared by subgroups, each of which has a part of the terms, and joined in their order; nothing
+// where a statement is no such fold over one block of rows and columns, nor a map of its results.
+std::optional<Kernel> deal_products(const Kernel& k, const target::Target& t);
+
+} // namespace tang::kernel

@@ -1,0 +1,162 @@
+#include "tang/lower/few_rows.hpp"
+
+#include <set>
+
+#include "tang/base/number.hpp"
+#include "tang/expr/absence.hpp"
+#include "tang/expr/simplify.hpp"
+#include "tang/kernel/products.hpp"
+#include "tang/lower/lower.hpp"
+#include "tang/lower/tensor_choice.hpp"
+#include "tang/plan/keyed.hpp"
+
+namespace tang::lower {
+
+namespace {
+using ir::Comp;
+
+constexpr int64_t least_rows_at_once = 4, most_rows_at_once = 48; // rows: fewer are folded one by one, more are for warpgroups
+constexpr int64_t columns_at_once[] = {8, 16, 32};
+
+struct ProductAxes {
+  int rows = -1, columns = -1, terms = -1; // axes of a node: the side with fewer elements is the rows'
+};
+
+class FewRows {
+public:
+  FewRows(ir::Graph& g, const plan::Plan& p, const plan::Group& group) : g_(g), p_(p), group_(group) {}
+
+  // Of one sum; nothing where it is no product of two stored arrays, each with an axis of its own.
+  std::optional<ProductAxes> sides(const Comp& n, size_t component) const {
+    const expr::Present lift = expr::present(g_.pool, n.lift[component]);
+    const std::vector<ir::Id> factors = expr::factors(g_.pool, lift.value);
+    if (lift.when != expr::yes(g_.pool) || n.domain != ir::everywhere() || factors.size() != 2) return {};
+    std::set<int> axes[2];
+    for (int i : {0, 1}) {
+      const expr::Term& t = g_.pool[factors[size_t(i)]];
+      if (t.op != expr::Op::arg) return {};
+      const ir::Arg& a = n.args[size_t(t.whole)];
+      for (auto& v : a.view)
+        if (!v.is_affine()) return {};
+      if (!stored(a.from) || expr::row(format_of(p_, a.from)).bits != 16) return {};
+      axes[i] = plan::axes_of(g_, n, factors[size_t(i)]);
+    }
+    ProductAxes out;
+    for (int a = 0; a < n.axis_count(); ++a) {
+      const int64_t e = n.extent(a).value();
+      const bool first = axes[0].count(a), second = axes[1].count(a);
+      if (e == 1 || (size_t(a) < n.points.size() && first && second)) continue;
+      if (first && second && out.terms < 0) out.terms = a;
+      else if (first != second && out.rows < 0) out.rows = a;
+      else if (first != second && out.columns < 0 && first != bool(axes[0].count(out.rows))) out.columns = a;
+      else return {};
+    }
+    if (out.rows < 0 || out.columns < 0 || out.terms < 0) return {};
+    if (n.extent(out.columns).value() < n.extent(out.rows).value()) std::swap(out.rows, out.columns);
+    return out;
+  }
+
+  bool stored(ir::Port port) const {
+    for (auto& m : group_.members)
+      if (m.node == port.node) return false;
+    return g_[port.node].input() || p_.buffer(port);
+  }
+
+private:
+  ir::Graph& g_;
+  const plan::Plan& p_;
+  const plan::Group& group_;
+};
+
+// Fitted to 16 products of a layer with 8 and 48 rows on an H200 (2026-11-30, `bench_tune_cuda run`; beside them the rule for
+// warpgroups): a worker reads its columns and all rows, and all of them share a cache.
+constexpr double worker_reads = 150e9, workers_read = 8e12; // bytes/s
+
+struct FewColumns {
+  int64_t count = 0;
+  double seconds = 0; // without what every kernel takes
+};
+
+// `sums` products of `rows` x `terms` with `columns` x `terms`.
+double seconds_of(int64_t at_once, int64_t rows, int64_t columns, int64_t terms, int64_t sums, int64_t batch, const target::Target& t) {
+  const double bytes = 2 * double(terms) * double(rows + sums * at_once);
+  const int64_t workgroups = batch * (columns / at_once);
+  return double(ceil_div(workgroups, int64_t(t.workers))) * bytes / worker_reads + double(workgroups) * bytes / workers_read;
+}
+
+FewColumns columns_of(int64_t rows, int64_t columns, int64_t terms, int64_t sums, int64_t batch, const target::Target& t) {
+  FewColumns best;
+  for (int64_t c : columns_at_once) {
+    if (columns % c) continue;
+    const double s = seconds_of(c, rows, columns, terms, sums, batch, t);
+    if (!best.count || s < best.seconds) best = {c, s};
+  }
+  return best;
+}
+
+// What the rule for warpgroups expects of its best.
+std::optional<double> seconds_of_roles(ir::Graph& g, const plan::Plan& p, const plan::Group& group, const schedule::Schedule& s,
+                                       const target::Target& t) {
+  if (!t.warpgroups) return {};
+  const auto all = tensor_choices(g, p, group, choose(g, group, s, t, true), s, t);
+  if (!all || all->empty()) return {};
+  return all->front().seconds;
+}
+} // namespace
+
+std::optional<Choice> few_rows(ir::Graph& g, const plan::Plan& p, const plan::Group& group, const schedule::Schedule& s,
+                               const target::Target& t) {
+  if (!t.small_matrices || !group.shared.empty() || group.members.empty()) return {};
+  Choice c;
+  const FewRows few(g, p, group);
+  int rows = -1, columns = -1;
+  std::optional<int64_t> told;
+  int64_t terms = 0, sums = 0;
+  for (auto& m : group.members) {
+    const Comp& n = *g[m.node].comp();
+    const schedule::GroupFields* fields = schedule::fields_of(s, g, m.node);
+    if (fields && (fields->roles || fields->accumulate)) return {};
+    if (!n.monoid) return {};
+    const auto absorb = ir::absorbing(g.pool, *n.monoid);
+    if (!absorb || !absorb->base.empty() || absorb->added.size() != n.lift.size()) return {};
+    MemberForm f;
+    f.kind = MemberForm::fold;
+    for (size_t x = 0; x < n.lift.size(); ++x) {
+      const auto sides = few.sides(n, x);
+      if (!sides) return {};
+      const int r = m.axis[size_t(sides->rows)], col = m.axis[size_t(sides->columns)];
+      if (r < 0 || col < 0 || (rows >= 0 && (r != rows || col != columns))) return {};
+      rows = r, columns = col, f.vector = sides->terms;
+      terms = n.extent(sides->terms).value(), ++sums;
+    }
+    if (fields)
+      if (const auto x = fields->tile.find(columns); x != fields->tile.end()) told = x->second;
+    c.members.push_back(f);
+  }
+  for (auto& e : group.epilogues) {
+    if (g[e.node].comp()->monoid) return {};
+    c.epilogues.emplace_back();
+  }
+  if (group.extent[size_t(columns)] % columns_at_once[0]) std::swap(rows, columns);
+  const int64_t m = group.extent[size_t(rows)], n = group.extent[size_t(columns)];
+  if (m < least_rows_at_once || m > most_rows_at_once || group.role[size_t(rows)] != plan::Role::grid || group.role[size_t(columns)] != plan::Role::grid) return {};
+  int64_t batch = 1;
+  c.lanes = t.lanes;
+  for (size_t a = 0; a < group.extent.size(); ++a) {
+    const bool grid = group.role[a] == plan::Role::grid;
+    c.tile.push_back(grid ? 1 : std::max<int64_t>(1, group.extent[a]));
+    if (grid && int(a) != rows && int(a) != columns) batch *= group.extent[a];
+  }
+  c.tile[size_t(rows)] = m;
+  if (told && *told >= 8 && *told % 8 == 0 && n % *told == 0) {
+    c.tile[size_t(columns)] = *told;
+  } else {
+    const FewColumns best = columns_of(m, n, terms, sums, batch, t);
+    if (const auto roles = seconds_of_roles(g, p, group, s, t); !best.count || (roles && *roles < best.seconds)) return {};
+    c.tile[size_t(columns)] = best.count;
+  }
+  for (size_t a = 0; a < c.tile.size(); ++a) c.text += (a ? "x" : "tile ") + std::to_string(c.tile[a]);
+  return c;
+}
+
+} // namespace tang::lower
