@@ -333,7 +333,9 @@ struct Job {
       uniform[s] = parts == 1 && (steady || one_mask) && run.one_for_all(s);
     uniform = combine.find_uniform(uniform);
     std::fill(run.fold_at.begin(), run.fold_at.end(), 0);
-    for (int64_t t = 0; t < total; ++t, next(run.fold_at, folds)) {
+    const bool done = plain_sum && parts == 1 && steady && run.add_products(acc[0][0].r, folds);
+    if (done) terms += total * run.count;
+    for (int64_t t = 0; t < total && !done; ++t, next(run.fold_at, folds)) {
       if (!run.evaluate_domain()) continue;
       run.evaluate();
       if (steady)

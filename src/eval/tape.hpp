@@ -64,6 +64,10 @@ public:
     bool evaluate_domain(); // any lane alive?
     void evaluate();        // the rest
 
+    // sums[lane] += the first root, for every fold coordinate in order; false, with nothing done: it is no
+    // product of reads that exist in every term.
+    bool add_products(double* sums, const std::vector<int64_t>& folds);
+
     int width(int reg) const { return uniform[size_t(reg)] ? 1 : count; }
 
     const Reg& root(size_t k) const { return regs[size_t(tape.roots_[k])]; }
@@ -81,6 +85,9 @@ public:
     std::vector<char> may_be_partial;
 
   private:
+    struct Operand;
+    bool find_operands(std::vector<Operand>& out) const;
+    void add_terms(std::vector<Operand>& operands, double* sums, int64_t first, int64_t terms, int width);
     void find_uniform();
     bool alive() const; // any lane, by the register of the domain
     bool alive_ = true; // the same where no fold coordinate changes it

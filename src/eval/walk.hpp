@@ -1,5 +1,5 @@
-// The order in which blocks of lanes walk a node's points. The axis along which neighbouring lanes differ is the one
-// that least of the body depends on: what is one value for all lanes is computed once.
+// The order in which blocks of lanes walk a node's points. The axis along which neighbouring lanes differ is
+// the one that least of the body depends on: what is one value for all lanes is computed once.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -23,6 +23,7 @@ struct Walk {
 };
 
 // `axes`: of the ports, in their order; `roots`: what is evaluated at each point.
-Walk walk(const ir::Graph& g, const ir::Comp& n, const std::vector<ir::Id>& roots, const std::vector<int>& axes);
+Walk walk(const ir::Graph& g, const ir::Comp& n, const std::vector<ir::Id>& roots,
+          const std::vector<int>& axes);
 
 } // namespace tang::eval
