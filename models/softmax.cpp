@@ -4,7 +4,8 @@ namespace tang::models {
 
 Scalar softmax_weight(const Over& over, const Scalar& score, Where where) {
   const Scalar top = max(over, score, where);
-  return exp(masked(Scalar(-infinity) < top, score - top));
+  // A row whose scores are all -inf is empty. One with a NaN is not: its weights are NaN.
+  return exp(masked(!(top == Scalar(-infinity)), score - top));
 }
 
 Attended attend(const Over& keys, const Scalar& score, const Scalar& value, Where where) {

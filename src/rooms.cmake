@@ -8,7 +8,7 @@ tang_room(kernel   USES expr target)   # kernel IR: tiles, statements, checker, 
 tang_room(ir       USES expr)          # extents, views, domains, monoids, nodes, Graph, builder
 tang_room(schedule USES ir target)     # schedules as plain data; legality; the automatic rules
 tang_room(eval     OWN_FLAGS USES ir LIBS Threads::Threads)  # the f64 oracle; the same walk with emulated formats
-target_compile_options(eval PRIVATE -O3)  # it walks every term of every graph that is verified
+target_compile_options(eval PRIVATE -O3 -ffp-contract=off)  # it walks every term of every graph that is verified
 tang_room(rewrite  USES ir)            # one file a rule, each with its law; the driver; the trace
 tang_room(grad     USES rewrite)       # reverse and forward mode: comprehension -> comprehensions; the stabilizing-max proof
 tang_room(text     USES schedule grad) # the `.tang` notation and schedules: parse, print, diagnose

@@ -85,6 +85,7 @@ int Tape::guard(const ir::Domain& d) {
 Tape::Run::Run(const Tape& t, std::vector<Source> s)
     : tape(t), sources(std::move(s)), regs(size_t(t.registers_)), fold_at(t.comp_.folds.size(), 0),
       in_range(t.comp_.args.size(), 0), lie(t.comp_.args.size(), Lie::scattered),
+      uniform(size_t(t.registers_), 0), spread(size_t(t.registers_), 0),
       may_be_partial(size_t(t.registers_), 0) {
   coords.assign(t.comp_.points.size(), std::vector<int64_t>(lanes, 0));
   base.assign(t.forms_.size(), std::vector<int64_t>(lanes, 0));
@@ -140,16 +141,58 @@ void Tape::Run::set_points() {
     }
     lie[size_t(in.whole)] = same ? Lie::same : neighbours ? Lie::neighbours : Lie::scattered;
   }
+  find_uniform();
   for (auto& in : tape.code_)
     if (!tape.varies_[size_t(in.dst)]) tape.evaluate(*this, in);
+  if (tape.domain_ >= 0 && !live_varies()) alive_ = alive();
+}
+
+void Tape::Run::find_uniform() {
+  auto same = [&](const std::vector<int64_t>& v) {
+    return std::all_of(v.begin(), v.begin() + count, [&](int64_t x) { return x == v[0]; });
+  };
+  std::fill(spread.begin(), spread.end(), 0);
+  auto form_is = [&](int f) {
+    bool u = same(base[size_t(f)]);
+    for (auto& [r, k] : tape.forms_[size_t(f)].regs) u = u && uniform[size_t(r)];
+    return u;
+  };
+  auto need = [&](int reg) {
+    if (reg >= 0) spread[size_t(reg)] = 1;
+  };
+  for (auto& in : tape.code_) {
+    bool u = in.op != Op::coord || size_t(in.whole) >= coords.size() || same(coords[size_t(in.whole)]);
+    if (in.op == Op::arg && in_range[size_t(in.whole)]) {
+      u = lie[size_t(in.whole)] == Lie::same;
+    } else {
+      for (int f : in.forms) u = u && form_is(f);
+    }
+    for (auto& piece : in.pieces)
+      for (int f : piece) u = u && form_is(f);
+    for (int x : {in.a, in.b, in.c}) u = u && (x < 0 || uniform[size_t(x)]);
+    uniform[size_t(in.dst)] = u;
+    if (u) continue;
+    for (int x : {in.a, in.b, in.c}) need(x);
+    auto need_form = [&](int f) {
+      for (auto& [r, k] : tape.forms_[size_t(f)].regs) need(r);
+    };
+    for (int f : in.forms) need_form(f);
+    for (auto& piece : in.pieces)
+      for (int f : piece) need_form(f);
+  }
+  for (int r : tape.roots_) need(r);
+  need(tape.domain_);
+}
+
+bool Tape::Run::alive() const {
+  const int64_t* here = live().i;
+  return std::any_of(here, here + count, [](int64_t x) { return x != 0; });
 }
 
 bool Tape::Run::evaluate_domain() {
   for (size_t k = 0; k < tape.domain_end_; ++k)
     if (tape.varies_[size_t(tape.code_[k].dst)]) tape.evaluate(*this, tape.code_[k]);
-  if (tape.domain_ < 0) return true;
-  const int64_t* alive = live().i;
-  return std::any_of(alive, alive + count, [](int64_t x) { return x != 0; });
+  return tape.domain_ < 0 || (live_varies() ? alive() : alive_);
 }
 
 void Tape::Run::evaluate() {
@@ -157,27 +200,60 @@ void Tape::Run::evaluate() {
     if (tape.varies_[size_t(tape.code_[k].dst)]) tape.evaluate(*this, tape.code_[k]);
 }
 
-void compute_lanes(Op op, Type type, LaneValues a, LaneValues b, LaneValues d, int n) {
+namespace {
+// The operations that most terms are made of; false: none of them.
+bool real_lanes(Op op, const double* a, const double* b, LaneValues d, int n) {
   auto one = [&](auto f) {
-    for (int l = 0; l < n; ++l) d.r[l] = f(a.r[l]);
+    for (int l = 0; l < n; ++l) d.r[l] = f(a[l]);
+    return true;
   };
   auto two = [&](auto f) {
-    for (int l = 0; l < n; ++l) d.r[l] = f(a.r[l], b.r[l]);
+    for (int l = 0; l < n; ++l) d.r[l] = f(a[l], b[l]);
+    return true;
   };
-  if (type == Type::real) switch (op) {
-    case Op::add: return two([](double x, double y) { return x + y; });
-    case Op::mul: return two([](double x, double y) { return x * y; });
-    case Op::neg: return one([](double x) { return -x; });
-    case Op::recip: return one([](double x) { return 1 / x; });
-    case Op::sqrt: return one([](double x) { return std::sqrt(x); });
-    case Op::max: return two(expr::max_real);
-    case Op::min: return two(expr::min_real);
-    case Op::exp2: return one([](double x) { return std::exp2(x); });
-    case Op::less:
-      for (int l = 0; l < n; ++l) d.i[l] = a.r[l] < b.r[l];
-      return;
-    default: break;
-    }
+  auto test = [&](auto f) {
+    for (int l = 0; l < n; ++l) d.i[l] = f(a[l], b[l]);
+    return true;
+  };
+  switch (op) {
+  case Op::add: return two([](double x, double y) { return x + y; });
+  case Op::mul: return two([](double x, double y) { return x * y; });
+  case Op::neg: return one([](double x) { return -x; });
+  case Op::recip: return one([](double x) { return 1 / x; });
+  case Op::sqrt: return one([](double x) { return std::sqrt(x); });
+  case Op::ratio: return two([](double x, double y) { return y == 0 ? 0 : x / y; });
+  case Op::max: return two([](double x, double y) { return x != x ? x : y != y ? y : x < y ? y : x; });
+  case Op::min: return two([](double x, double y) { return x != x ? x : y != y ? y : y < x ? y : x; });
+  case Op::exp2: return one([](double x) { return std::exp2(x); });
+  case Op::less: return test([](double x, double y) { return x < y; });
+  case Op::equal: return test([](double x, double y) { return x == y; });
+  default: return false;
+  }
+}
+
+bool whole_lanes(Op op, const int64_t* a, const int64_t* b, LaneValues d, int n) {
+  auto two = [&](auto f) {
+    for (int l = 0; l < n; ++l) d.i[l] = int64_t(f(uint64_t(a[l]), uint64_t(b[l])));
+    return true;
+  };
+  switch (op) {
+  case Op::add: return two([](uint64_t x, uint64_t y) { return x + y; });
+  case Op::mul: return two([](uint64_t x, uint64_t y) { return x * y; });
+  case Op::less: return two([](uint64_t x, uint64_t y) { return int64_t(x) < int64_t(y); });
+  case Op::equal: return two([](uint64_t x, uint64_t y) { return x == y; });
+  case Op::both: return two([](uint64_t x, uint64_t y) { return uint64_t(x && y); });
+  case Op::either: return two([](uint64_t x, uint64_t y) { return uint64_t(x || y); });
+  case Op::flip: return two([](uint64_t x, uint64_t) { return uint64_t(!x); });
+  case Op::to_real:
+    for (int l = 0; l < n; ++l) d.r[l] = double(a[l]);
+    return true;
+  default: return false;
+  }
+}
+} // namespace
+
+void compute_lanes(Op op, Type type, LaneOperands a, LaneOperands b, LaneValues d, int n) {
+  if (type == Type::real ? real_lanes(op, a.r, b.r, d, n) : whole_lanes(op, a.i, b.i, d, n)) return;
   for (int l = 0; l < n; ++l) {
     const Value v =
         expr::compute(op, {type, State::present, a.r[l], a.i[l]}, {type, State::present, b.r[l], b.i[l]});
@@ -229,43 +305,60 @@ void load(const std::vector<T>& from, const int64_t* at, int64_t offset, Tape::R
 
 void Tape::evaluate_read(Run& run, const Instr& in) const {
   Reg& d = run.regs[size_t(in.dst)];
-  const int n = run.count;
+  const int n = run.width(in.dst);
   const Source& src = run.sources[size_t(in.whole)];
   const Array& from = *src.array;
-  if (run.in_range[size_t(in.whole)]) {
-    int64_t offset = 0;
-    for (size_t k = 0; k < in.forms.size(); ++k)
-      for (auto& [a, c] : forms_[size_t(in.forms[k])].folds)
-        offset += src.strides[k] * c * run.fold_at[size_t(a)];
-    const int64_t* at = run.flat[size_t(in.whole)].data();
-    const Run::Lie lie = run.lie[size_t(in.whole)];
-    if (from.type == Type::real)
-      load(from.r, at, offset, lie, d.r, n);
-    else
-      load(from.i, at, offset, lie, d.i, n);
-    if (!from.state.empty()) load(from.state, at, offset, lie, d.s, n);
-    return;
+  if (!run.in_range[size_t(in.whole)]) return evaluate_far_read(run, in);
+  int64_t offset = 0;
+  for (size_t k = 0; k < in.forms.size(); ++k)
+    for (auto& [a, c] : forms_[size_t(in.forms[k])].folds)
+      offset += src.strides[k] * c * run.fold_at[size_t(a)];
+  const int64_t* at = run.flat[size_t(in.whole)].data();
+  const Run::Lie lie = run.lie[size_t(in.whole)];
+  if (from.type == Type::real)
+    load(from.r, at, offset, lie, d.r, n);
+  else
+    load(from.i, at, offset, lie, d.i, n);
+  if (!from.state.empty()) load(from.state, at, offset, lie, d.s, n);
+}
+
+// A read that may be outside its array: each coordinate is compared with its extent.
+void Tape::evaluate_far_read(Run& run, const Instr& in) const {
+  Reg& d = run.regs[size_t(in.dst)];
+  const int n = run.width(in.dst);
+  const Source& src = run.sources[size_t(in.whole)];
+  const Array& from = *src.array;
+  int64_t at[lanes];
+  std::fill(at, at + n, 0);
+  std::fill(d.s, d.s + n, uint8_t(State::present));
+  uint8_t outside[lanes];
+  std::fill(outside, outside + n, 0);
+  for (size_t k = 0; k < in.forms.size(); ++k) {
+    const FormCode& f = forms_[size_t(in.forms[k])];
+    const auto extent = uint64_t(from.shape[k]);
+    int64_t x[lanes], moved = 0;
+    for (auto& [a, c] : f.folds) moved += c * run.fold_at[size_t(a)];
+    if (f.regs.empty()) {
+      const int64_t* b = run.base[size_t(in.forms[k])].data();
+      for (int l = 0; l < n; ++l) x[l] = b[l] + moved;
+    } else {
+      for (int l = 0; l < n; ++l) x[l] = form_at(run, in.forms[k], l, d.s[l]);
+    }
+    for (int l = 0; l < n; ++l) {
+      outside[l] |= uint64_t(x[l]) >= extent;
+      at[l] += src.strides[k] * (outside[l] ? 0 : x[l]);
+    }
   }
   for (int l = 0; l < n; ++l) {
-    int64_t at = 0;
-    uint8_t state = uint8_t(State::present);
-    bool outside = false;
-    for (size_t k = 0; k < in.forms.size(); ++k) {
-      const int64_t v = form_at(run, in.forms[k], l, state);
-      outside |= v < 0 || v >= from.shape[k];
-      at += src.strides[k] * (outside ? 0 : v);
-    }
-    if (state == uint8_t(State::present) && outside) state = uint8_t(State::fault);
     d.r[l] = 0;
     d.i[l] = 0;
-    if (state == uint8_t(State::present)) {
-      if (from.type == Type::real)
-        d.r[l] = from.r[size_t(at)];
-      else
-        d.i[l] = from.i[size_t(at)];
-      if (!from.state.empty()) state = from.state[size_t(at)];
-    }
-    d.s[l] = state;
+    if (d.s[l] == uint8_t(State::present) && outside[l]) d.s[l] = uint8_t(State::fault);
+    if (d.s[l] != uint8_t(State::present)) continue;
+    if (from.type == Type::real)
+      d.r[l] = from.r[size_t(at[l])];
+    else
+      d.i[l] = from.i[size_t(at[l])];
+    if (!from.state.empty()) d.s[l] = from.state[size_t(at[l])];
   }
 }
 
@@ -273,7 +366,7 @@ void Tape::evaluate_read(Run& run, const Instr& in) const {
 // another piece holds.
 void Tape::evaluate_holds(Run& run, const Instr& in) const {
   Reg& d = run.regs[size_t(in.dst)];
-  const int n = run.count;
+  const int n = run.width(in.dst);
   bool plain = in.pieces.size() == 1;
   for (auto& piece : in.pieces)
     for (int f : piece) plain &= forms_[size_t(f)].regs.empty();
@@ -307,66 +400,78 @@ void Tape::evaluate_holds(Run& run, const Instr& in) const {
   }
 }
 
+// Which operand is read differs by lane.
+void Tape::evaluate_choice(Run& run, const Instr& in) const {
+  Reg& d = run.regs[size_t(in.dst)];
+  const int n = run.width(in.dst);
+  auto partial = [&](int r) { return r >= 0 && run.may_be_partial[size_t(r)]; };
+  const bool pa = partial(in.a), pb = partial(in.b), pc = partial(in.c), pd = partial(in.dst);
+  const Reg &a = run.regs[size_t(in.a)], &b = run.regs[size_t(in.b)];
+  constexpr auto absent = uint8_t(State::absent), present = uint8_t(State::present);
+  if (in.op == Op::only) {
+    if (in.out == Type::real)
+      std::copy_n(b.r, n, d.r);
+    else
+      std::copy_n(b.i, n, d.i);
+    for (int l = 0; l < n; ++l) {
+      const uint8_t as = pa ? a.s[l] : present, bs = pb ? b.s[l] : present;
+      d.s[l] = as == absent || (!as && !a.i[l]) ? absent : as && !bs ? as : bs;
+    }
+    return;
+  }
+  // select: the first operand says which; or_else: the second where the first is absent.
+  const bool selects = in.op == Op::select;
+  const Reg &x = selects ? b : a, &y = selects ? run.regs[size_t(in.c)] : b;
+  const bool px = selects ? pb : pa, py = selects ? pc : pb;
+  uint8_t first[lanes];
+  for (int l = 0; l < n; ++l) first[l] = selects ? a.i[l] != 0 : !(pa && a.s[l] == absent);
+  if (in.out == Type::real)
+    for (int l = 0; l < n; ++l) d.r[l] = first[l] ? x.r[l] : y.r[l];
+  else
+    for (int l = 0; l < n; ++l) d.i[l] = first[l] ? x.i[l] : y.i[l];
+  if (!pd) return;
+  for (int l = 0; l < n; ++l) {
+    const uint8_t taken = first[l] ? (px ? x.s[l] : present) : py ? y.s[l] : present;
+    d.s[l] = selects && pa && a.s[l] ? a.s[l] : taken;
+  }
+}
+
 void Tape::evaluate(Run& run, const Instr& in) const {
   Reg& d = run.regs[size_t(in.dst)];
-  const int n = run.count;
-  auto partial = [&](int r) { return r >= 0 && run.may_be_partial[size_t(r)]; };
+  const int n = run.width(in.dst);
   switch (in.op) {
   case Op::literal:
     std::fill(d.r, d.r + n, in.r);
     std::fill(d.i, d.i + n, in.whole);
-    return;
+    break;
   case Op::coord: {
     const size_t p = comp_.points.size(), a = size_t(in.whole);
     if (a < p)
       std::copy_n(run.coords[a].data(), n, d.i);
     else
       std::fill(d.i, d.i + n, run.fold_at[a - p]);
-    return;
+    break;
   }
   case Op::var: bug(__FILE__, __LINE__, "a monoid variable in a body");
-  case Op::arg: return evaluate_read(run, in);
-  case Op::holds: return evaluate_holds(run, in);
-  case Op::select: {
-    const Reg &c = run.regs[size_t(in.a)], &x = run.regs[size_t(in.b)], &y = run.regs[size_t(in.c)];
-    for (int l = 0; l < n; ++l) {
-      const Reg& v = c.i[l] ? x : y;
-      d.r[l] = v.r[l];
-      d.i[l] = v.i[l];
-      if (partial(in.dst)) {
-        const bool from_partial = partial(c.i[l] ? in.b : in.c);
-        d.s[l] = partial(in.a) && c.s[l] ? c.s[l] : from_partial ? v.s[l] : uint8_t(State::present);
-      }
-    }
-    return;
+  case Op::arg: evaluate_read(run, in); break;
+  case Op::holds: evaluate_holds(run, in); break;
+  case Op::select:
+  case Op::only:
+  case Op::or_else: evaluate_choice(run, in); break;
+  default: evaluate_op(run, in);
   }
-  case Op::only: {
-    const Reg &c = run.regs[size_t(in.a)], &x = run.regs[size_t(in.b)];
-    for (int l = 0; l < n; ++l) {
-      const uint8_t cs = partial(in.a) ? c.s[l] : 0, xs = partial(in.b) ? x.s[l] : 0;
-      d.r[l] = x.r[l];
-      d.i[l] = x.i[l];
-      if (cs == uint8_t(State::absent) || (!cs && !c.i[l]))
-        d.s[l] = uint8_t(State::absent);
-      else
-        d.s[l] = cs && !xs ? cs : xs;
-    }
-    return;
-  }
-  case Op::or_else: {
-    const Reg &x = run.regs[size_t(in.a)], &y = run.regs[size_t(in.b)];
-    for (int l = 0; l < n; ++l) {
-      const bool gone = partial(in.a) && x.s[l] == uint8_t(State::absent);
-      const Reg& v = gone ? y : x;
-      d.r[l] = v.r[l];
-      d.i[l] = v.i[l];
-      d.s[l] = partial(gone ? in.b : in.a) ? v.s[l] : uint8_t(State::present);
-    }
-    return;
-  }
-  default: break;
-  }
-  const int second = in.b >= 0 ? in.b : in.a;
+  if (n == run.count || !run.spread[size_t(in.dst)]) return;
+  if (in.out == Type::real)
+    std::fill(d.r + 1, d.r + run.count, d.r[0]);
+  else
+    std::fill(d.i + 1, d.i + run.count, d.i[0]);
+  if (run.may_be_partial[size_t(in.dst)]) std::fill(d.s + 1, d.s + run.count, d.s[0]);
+}
+
+void Tape::evaluate_op(Run& run, const Instr& in) const {
+  Reg& d = run.regs[size_t(in.dst)];
+  const int n = run.width(in.dst), second = in.b >= 0 ? in.b : in.a;
+  auto partial = [&](int r) { return bool(run.may_be_partial[size_t(r)]); };
   Reg &a = run.regs[size_t(in.a)], &b = run.regs[size_t(second)];
   compute_lanes(in.op, in.in, {a.r, a.i}, {b.r, b.i}, {d.r, d.i}, n);
   if (!partial(in.dst)) return;

@@ -15,13 +15,16 @@ struct Reg {
   uint8_t s[lanes]; // State; meaningful only when the tape says that the register may be partial
 };
 
-struct LaneValues {
-  double* r;
-  int64_t* i;
+template <class R, class I> struct LanesOf {
+  R* r;
+  I* i;
 };
 
+using LaneValues = LanesOf<double, int64_t>;
+using LaneOperands = LanesOf<const double, const int64_t>;
+
 // d = op(a, b) lane by lane; operands of the type `type`, all present. Not for leaves, select, only, or_else.
-void compute_lanes(expr::Op op, Type type, LaneValues a, LaneValues b, LaneValues d, int n);
+void compute_lanes(expr::Op op, Type type, LaneOperands a, LaneOperands b, LaneValues d, int n);
 
 // Where a node's reads come from, bound to the arrays of this run.
 struct Source {
@@ -52,21 +55,42 @@ public:
 
     std::vector<char> in_range;
     std::vector<Lie> lie; // by arg
+    // By register, for a block: one value for all lanes, which is computed once; and such a value that
+    // something reads lane by lane.
+    std::vector<char> uniform, spread;
     Run(const Tape& t, std::vector<Source> sources);
     void set_points(); // after `coords` and `count` changed; evaluates what no fold coordinate changes
     // At fold_at: first whether the points live, then the bodies.
     bool evaluate_domain(); // any lane alive?
     void evaluate();        // the rest
 
+    // sums[lane] += the first root, for every fold coordinate in order; false, with nothing done: it is no
+    // product of reads that exist in every term.
+    bool add_products(double* sums, const std::vector<int64_t>& folds);
+
+    int width(int reg) const { return uniform[size_t(reg)] ? 1 : count; }
+
     const Reg& root(size_t k) const { return regs[size_t(tape.roots_[k])]; }
 
     bool partial(size_t root) const { return may_be_partial[size_t(tape.roots_[root])]; }
+
+    bool one_for_all(size_t root) const { return uniform[size_t(tape.roots_[root])]; }
 
     const Reg& live() const { return regs[size_t(tape.domain_)]; } // boolean: the node's domain holds
 
     bool live_varies() const { return tape.varies_[size_t(tape.domain_)]; } // between terms of one point
 
+    bool live_for_all() const { return uniform[size_t(tape.domain_)]; }
+
     std::vector<char> may_be_partial;
+
+  private:
+    struct Operand;
+    bool find_operands(std::vector<Operand>& out) const;
+    void add_terms(std::vector<Operand>& operands, double* sums, int64_t first, int64_t terms, int width);
+    void find_uniform();
+    bool alive() const; // any lane, by the register of the domain
+    bool alive_ = true; // the same where no fold coordinate changes it
   };
 
 private:
@@ -95,6 +119,9 @@ private:
 
   void evaluate(Run& run, const Instr& in) const;
   void evaluate_read(Run& run, const Instr& in) const;
+  void evaluate_far_read(Run& run, const Instr& in) const;
+  void evaluate_choice(Run& run, const Instr& in) const;
+  void evaluate_op(Run& run, const Instr& in) const;
   void evaluate_holds(Run& run, const Instr& in) const;
   int64_t form_at(const Run& run, int form, int lane, uint8_t& state) const;
 

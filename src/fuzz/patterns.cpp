@@ -151,7 +151,8 @@ void Generator::pattern(Graph& g) {
     const Port top = add(g, m.folded(max_of_reals(), m.at(s, {0, 1})), {{-16, 16, true, false}});
     auto weight = [&](Writer& x, int a, int f) {
       const E t = x.at(top, {a}), low = expr::lit(g.pool, -inf), v = x.at(s, {a, f}) - t;
-      return expr::exp(c_.below(2) ? expr::only(low < t, v) : v);
+      const auto guard = c_.below(3);
+      return expr::exp(guard == 0 ? v : expr::only(guard == 1 ? low < t : !(t == low), v));
     };
     Writer l(g, {i}, {j});
     const Port total = add(g, l.folded(sum_of_reals(), weight(l, 0, 1)), {{0, nj, false, false}});

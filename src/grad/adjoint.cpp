@@ -213,7 +213,7 @@ Port Adjoints::seed(Port p) {
         coordinate[live.frame.outs[0].axes[d]] = int(d);
     rewrite::Import in(pool, live.frame, n, [&](int a) { return ir::axis(coordinate.at(a)); });
     const Domain d = ir::pruned(in.domain(live.domain), n.points, g_.symbols);
-    const Id when = in.body(live.when);
+    const Id when = rewrite::ordered(pool, in.body(live.when));
     const Id value = live.body ? in.body(*live.body) : read_at(g_, n, part, here(n.points.size()));
     if (!in.why().empty() || (common && *common != std::pair{d, when})) return bar(p);
     common = {d, when};
@@ -241,9 +241,9 @@ Id seed_read(Graph& g, Linear& l, Port seed, const std::vector<Form>& at) {
   rewrite::Import in(p, live.frame, l.at, [&](int a) { return at[size_t(coordinate.at(a))]; });
   const Domain d =
       ir::pruned(ir::intersection(l.at.domain, in.domain(live.domain)), l.at.extents(), g.symbols);
-  const Id when = in.body(live.when);
+  const Id when = rewrite::ordered(p, in.body(live.when));
   if (in.why().empty()) {
-    l.when = expr::both(p, l.when, when);
+    l.when = expr::both(p, rewrite::ordered(p, l.when), when);
     if (ir::disjoint(d).size() <= ir::most_pieces)
       l.at.domain = d;
     else

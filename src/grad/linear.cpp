@@ -81,7 +81,7 @@ struct Liner {
       const expr::Present x = expr::present(p, in.body(n.lift[k]));
       seen.push_back(int(k));
       lifts.push_back(x.value);
-      out.when = expr::both(p, out.when, x.when);
+      out.when = expr::both(p, out.when, rewrite::ordered(p, x.when));
     }
     if (!in.why().empty()) throw Refused{name + ": " + in.why()};
   }

@@ -277,11 +277,43 @@ Tensor set_sorted(const Tensor& keys, Where where) {
   return keys;
 }
 
+namespace {
+std::string text_of(const std::vector<Extent>& shape, Type type) {
+  std::string s;
+  for (auto& e : shape) s += (s.empty() ? "" : ", ") + e.text();
+  return "[" + s + "] of " + expr::name(type);
+}
+
+// An output with the name of a state is its new value and lands in its memory: shape, type and format are the
+// state's.
+Format format_of_state(const Graph& g, const Tensor& t, const std::string& name, Format format, Where where) {
+  for (auto& n : g.nodes) {
+    const Input* in = n.input();
+    if (!in || n.name != name || &n == &g[t.port.node]) continue;
+    if (in->kind != Input::state)
+      throw Error(where, "output '" + name + "' has the name of an input",
+                  {{"the input is declared here", n.where}},
+                  "give it another name, or declare a state: an output of a state's name is its new value");
+    if (t.shape() != in->shape || t.type() != type_of(in->format))
+      throw Error(where, "the new value of state '" + name + "' has another shape or type",
+                  {{"the value is " + text_of(t.shape(), t.type()), t.where()},
+                   {"the state is " + text_of(in->shape, type_of(in->format)), n.where}},
+                  "a state keeps its shape and type");
+    if (format != Format::count_ && format != in->format)
+      throw Error(where, "the new value of state '" + name + "' is to be " + row(format).name,
+                  {{std::string("the state is ") + row(in->format).name, n.where}},
+                  "leave the format out: a state keeps its own");
+    return in->format;
+  }
+  return format == Format::count_ ? default_format(t.type()) : format;
+}
+} // namespace
+
 void Builder::output(const Tensor& t, const std::string& name, Format format, Where where) {
   for (auto& o : state_->g.outputs)
     if (o.name == name)
       throw Error(where, "two outputs are called '" + name + "'", {}, "give each output its own name");
-  if (format == Format::count_) format = default_format(state_->g.type(t.port));
+  format = format_of_state(state_->g, t, name, format, where);
   state_->g.outputs.push_back({t.port, name, format});
 }
 

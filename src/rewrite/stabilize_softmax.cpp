@@ -119,8 +119,14 @@ struct Merger {
     return {};
   }
 
-  // Without the condition that the max is above its identity: where it is not, every term has weight 0 in the
-  // merged fold, which is the sum of no terms.
+  bool is_equality(Id c, Id a, Id b) {
+    const expr::Term& t = p[c];
+    return t.op == Op::equal && ((t.args[0] == a && t.args[1] == b) || (t.args[0] == b && t.args[1] == a));
+  }
+
+  // Without the condition that the max is not its identity: where it is, every term has weight 0 in the
+  // merged fold, which is the sum of no terms. Written `-inf < max` it fails for a NaN as well, which the
+  // merged fold does not repeat: the sum is NaN there.
   Id beyond_identity(Id when, Id top) {
     std::vector<Id> kept;
     for (Id c : expr::conjuncts(p, when)) {
@@ -128,7 +134,7 @@ struct Merger {
       const Id low = p.literal(is_max ? -inf : inf);
       const bool above =
           t.op == Op::less && t.args[0] == (is_max ? low : top) && t.args[1] == (is_max ? top : low);
-      if (!above) kept.push_back(c);
+      if (!above && !(t.op == Op::flip && is_equality(t.args[0], top, low))) kept.push_back(c);
     }
     return expr::conjunction(p, kept);
   }

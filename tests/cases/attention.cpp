@@ -1,7 +1,7 @@
 // Part A of the cases: masks, softmax, attention forward.
 #include "tang/models/attention.hpp"
 
-#include "models/data.hpp"
+#include "cases/everywhere.hpp"
 
 using namespace tang;
 using namespace tang::models;
@@ -30,7 +30,7 @@ Out attended(const Head& z, const std::function<void(Builder&, AttentionOptions&
   const Attention a = attention(q, k, v, o);
   b.output(a.out, "out");
   b.output(a.lse, "lse");
-  return eval::run(b.graph(), in, how);
+  return everywhere(b.graph(), in, how);
 }
 
 void just_causal(Builder&, AttentionOptions& o, Inputs&) { o.mask = causal(); }
@@ -98,16 +98,16 @@ TEST(cases, case_04_a_mask_of_the_lowest_f32) {
   const Inputs in{{"score", eval::reals({4}, {0.3, -2, 5, 1})},
                   {"mask", filled({4}, lowest)},
                   {"v", eval::reals({4}, {1, 2, 3, 4})}};
-  EXPECT_EQ(value(g, in, "out", numerics(g, "shifted", {ir::Format::f32, ir::Format::f32, {}})).r[0], 2.5);
+  EXPECT_EQ(everywhere(g, in, "out", numerics(g, "shifted", {ir::Format::f32, ir::Format::f32, {}})).r[0], 2.5);
   // f64 rounds these sums to the mask as well (its ulp there is 3.7e22), so the oracle says 2.5 too.
-  EXPECT_EQ(value(g, in, "out").r[0], 2.5);
+  EXPECT_EQ(everywhere(g, in, "out").r[0], 2.5);
   // What the scores alone would give, so that a mask that is left out shows.
   double e[4], total_ = 0, mixed = 0;
   for (size_t k = 0; k < 4; ++k)
     e[k] = std::exp(in.at("score").r[k]), total_ += e[k], mixed += e[k] * double(k + 1);
   Inputs unmasked = in;
   unmasked["mask"] = filled({4}, 0);
-  EXPECT_NEAR(value(g, unmasked, "out").r[0], mixed / total_, 1e-12);
+  EXPECT_NEAR(everywhere(g, unmasked, "out").r[0], mixed / total_, 1e-12);
 }
 
 TEST(cases, case_05_keys_that_do_not_fill_a_tile) {
@@ -168,11 +168,41 @@ TEST(cases, case_08_paged_keys_do_not_depend_on_the_pages) {
       in[n] = all;
       for (size_t e = 0; e < 32; ++e) in[n].r[size_t(pages[e / 16]) * 16 + e % 16] = all.r[e];
     }
-    return value(b.graph(), in, "out");
+    return everywhere(b.graph(), in, "out");
   };
   const Array straight = paged({0, 1}), crossed = paged({1, 0});
   EXPECT_NEAR(total(straight), -3.800160932160, 1e-11);
   EXPECT_EQ(straight.r, crossed.r);
+}
+
+// Blocks of any size, whole and cut by the mask, give one sum to the rounding of its order.
+TEST(cases, case_08_blocks_are_a_field_of_the_schedule) {
+  Builder b;
+  AttentionOptions o;
+  o.scale = 0.5;
+  o.mask = causal();
+  b.output(attention(b.input("q", {1, 1, 8, 4}), b.input("k", {1, 1, 8, 4}), b.input("v", {1, 1, 8, 4}), o).out, "out");
+  const Graph g = b.graph();
+  const Inputs in{{"q", u(1, {1, 1, 8, 4})}, {"k", u(2, {1, 1, 8, 4})}, {"v", u(3, {1, 1, 8, 4})}};
+  const run::Derivation free = run::derive(g, c_options());
+  std::set<std::string> texts;
+  for (int64_t rows : {1, 4, 8})
+    for (int64_t keys : {2, 4, 8}) {
+      run::Options fixed = c_options();
+      for (auto& step : free.plan.steps)
+        for (auto& m : step.group.members) {
+          const ir::Comp* n = free.plan.graph->nodes[m.node].comp();
+          auto& fields = fixed.schedule.groups[schedule::key(*free.plan.graph, m.node)];
+          for (int a = 0; a < n->axis_count(); ++a)
+            if (n->extent(a).value() == 8) fields.tile[a] = size_t(a) < n->points.size() ? rows : keys;
+        }
+      run::Program p(g, keeping_compiler(), std::make_shared<device::Cpu>(1), fixed);
+      texts.insert(run::source(p.derivation(), fixed));
+      const auto r = verify::verify(p, g, in, 1e-6);
+      EXPECT_TRUE(r.ok()) << rows << " x " << keys << ": " << r.worst();
+      EXPECT_NEAR(total(test::output(p, g, "out")), -3.800160932160, 1e-5);
+    }
+  EXPECT_GE(texts.size(), 3u); // the fields did change the kernels
 }
 
 TEST(cases, case_10_causal_is_bottom_right) {
@@ -219,7 +249,7 @@ TEST(cases, case_14_a_ring_cache_keeps_the_last_window) {
   const Graph g = b.graph();
   Array state = filled({8, 1, 1}, -1);
   for (int64_t t = 0; t < 10; ++t) {
-    state = value(g,
+    state = everywhere(g,
                   {{"cache", state},
                    {"fresh", eval::reals({1, 1}, {10 + 0.1 * double(t)})},
                    {"pos", eval::indices({}, {t})}},
@@ -253,7 +283,7 @@ TEST(cases, case_18_softmax_over_a_length_bound_at_run_time) {
   const Graph g = b.graph();
   for (int64_t n : {1, 10, 31, 32, 33})
     for (auto& how : {eval::Options{}, split4, lanes, eval::Options{{}, {ir::FoldOrder::split, 7}, 1}})
-      for (double v : value(ir::bind(g, {{"k", n}}).graph, {{"x", filled({10, n}, 1)}}, "p", how).r)
+      for (double v : everywhere(ir::bind(g, {{"k", n}}).graph, {{"x", filled({10, n}, 1)}}, "p", how).r)
         EXPECT_NEAR(v, 1.0 / double(n), 1e-15);
 }
 
@@ -262,7 +292,7 @@ TEST(cases, case_19_softmax_of_minus_infinity_is_zero_at_every_length) {
     for (auto& how : {eval::Options{}, split4, lanes, chunks}) {
       Builder b;
       b.output(softmax(b.input("x", {n})), "p");
-      for (double v : value(b.graph(), {{"x", filled({n}, -inf)}}, "p", how).r) EXPECT_EQ(v, 0);
+      for (double v : everywhere(b.graph(), {{"x", filled({n}, -inf)}}, "p", how).r) EXPECT_EQ(v, 0);
     }
 }
 
@@ -302,9 +332,9 @@ TEST(cases, case_24_tanh_of_large_arguments) {
   const Graph g = b.graph();
   const Inputs in{{"x", eval::reals({9}, {-1000, -89, -50, -44.2, 0, 44.2, 50, 89, 1000})},
                   {"y", eval::reals({2}, {-12, 12})}};
-  EXPECT_EQ(value(g, in, "t", numerics(g, "t", {ir::Format::f32, ir::Format::f32, {}})).r,
+  EXPECT_EQ(everywhere(g, in, "t", numerics(g, "t", {ir::Format::f32, ir::Format::f32, {}})).r,
             (std::vector<double>{-1, -1, -1, -1, 0, 1, 1, 1, 1}));
-  EXPECT_EQ(value(g, in, "narrow", numerics(g, "narrow", {ir::Format::f16, ir::Format::f16, {}})).r,
+  EXPECT_EQ(everywhere(g, in, "narrow", numerics(g, "narrow", {ir::Format::f16, ir::Format::f16, {}})).r,
             (std::vector<double>{-1, 1}));
   const Out capped = attended({}, [](auto&, AttentionOptions& o, auto&) {
     o.mask = causal();
@@ -326,14 +356,14 @@ TEST(cases, case_25_a_score_stored_in_f16_before_scaling_overflows) {
     b.output(score, "score");
     const Graph g = b.graph();
     const Inputs in{{"q", filled({128}, 30)}, {"k", filled({2, 128}, 30)}, {"v", eval::reals({2}, {1, 3})}};
-    EXPECT_NEAR(value(g, in, "out").r[0], 2, 1e-12);
+    EXPECT_NEAR(everywhere(g, in, "out").r[0], 2, 1e-12);
     const eval::Options narrow = numerics(g, "score", {ir::Format::f16, ir::Format::f32, {}});
     if (scaled_first) {
-      EXPECT_NEAR(value(g, in, "score").r[0], 10182.337, 1e-3);
-      EXPECT_NEAR(value(g, in, "out", narrow).r[0], 2, 1e-12);
+      EXPECT_NEAR(everywhere(g, in, "score").r[0], 10182.337, 1e-3);
+      EXPECT_NEAR(everywhere(g, in, "out", narrow).r[0], 2, 1e-12);
     } else { // the emulator predicts what the device would do
-      EXPECT_EQ(value(g, in, "score", narrow).r[0], inf);
-      EXPECT_TRUE(std::isnan(value(g, in, "out", narrow).r[0]));
+      EXPECT_EQ(everywhere(g, in, "score", narrow).r[0], inf);
+      EXPECT_TRUE(std::isnan(everywhere(g, in, "out", narrow).r[0]));
     }
   }
 }
@@ -362,7 +392,7 @@ TEST(cases, case_27_rows_do_not_depend_on_how_many_are_computed_together) {
     for (size_t h = 0; h < 8; ++h)
       for (size_t e = 0; e < size_t(count * 4); ++e)
         part.r[h * size_t(count * 4) + e] = q.r[h * 36 + size_t(first * 4) + e];
-    return value(b.graph(), {{"q", part}, {"k", k}, {"v", v}}, "out");
+    return everywhere(b.graph(), {{"q", part}, {"k", k}, {"v", v}}, "out");
   };
   const Array all = rows(0, 9), pair = rows(7, 2), one = rows(8, 1);
   EXPECT_NEAR(total(all), -25.218286933846, 1e-10);
@@ -395,7 +425,7 @@ TEST(cases, case_70_a_sequence_does_not_depend_on_its_batch_or_on_the_run) {
     }
     eval::Options how;
     how.threads = threads;
-    return value(b.graph(), in, "out", how);
+    return everywhere(b.graph(), in, "out", how);
   };
   const Array all = run_batch(0, 8, 2);
   for (int64_t s : {0, 3, 7}) {

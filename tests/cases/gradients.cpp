@@ -2,7 +2,7 @@
 #include "tang/models/attention.hpp"
 #include "tang/models/softmax.hpp"
 
-#include "models/data.hpp"
+#include "cases/everywhere.hpp"
 
 using namespace tang;
 using namespace tang::models;
@@ -46,7 +46,7 @@ Out gradients(const Head& z, const std::function<void(Builder&, AttentionOptions
   for (auto& n : names) by.push_back(t[n]);
   const auto d = vjp(a.out, w, by);
   for (size_t k = 0; k < names.size(); ++k) b.output(d[k], "d" + names[k]);
-  return eval::run(b.graph(), data);
+  return everywhere(b.graph(), data);
 }
 
 void just_causal(Builder&, AttentionOptions&, std::map<std::string, Tensor>&) {}
@@ -88,7 +88,7 @@ TEST(cases, case_24_grad_soft_cap) {
   Tensor x = b.input("x", {9});
   const Axis i = axis("i");
   b.output(grad(one(sum(i, tanh(x(i)))), {x})[0], "dx");
-  const Array d = value(b.graph(), {{"x", eval::reals({9}, {-1000, -89, -50, -44.2, 0, 44.2, 50, 89, 1000})}}, "dx");
+  const Array d = everywhere(b.graph(), {{"x", eval::reals({9}, {-1000, -89, -50, -44.2, 0, 44.2, 50, 89, 1000})}}, "dx");
   for (size_t k = 0; k < 9; ++k) EXPECT_NEAR(d.r[k], k == 4 ? 1 : 0, 1e-30) << k;
 }
 
@@ -97,7 +97,7 @@ TEST(cases, case_31_grad_maximum_with_ties_goes_to_the_first) {
   Tensor x = b.input("x", {4, 3});
   auto [i, c] = axes<"i c">();
   b.output(grad(one(sum(c, max(i, x(i, c)))), {x})[0], "dx");
-  const Array d = value(b.graph(), {{"x", filled({4, 3}, 1)}}, "dx");
+  const Array d = everywhere(b.graph(), {{"x", filled({4, 3}, 1)}}, "dx");
   for (size_t k = 0; k < 12; ++k) EXPECT_EQ(d.r[k], k < 3 ? 1 : 0) << k;
 }
 
@@ -108,7 +108,7 @@ TEST(cases, case_46_grad_branch_not_taken) {
   const Scalar norm = sqrt(sum(k, square(r(j, k))));
   b.output(grad(map({i}, select(x(i) < 1, x(i), sqrt(x(i)))), {x})[0], "dx");
   b.output(grad(one(sum(j, select(norm > 0.5, norm, 1.0))), {r})[0], "dr");
-  auto out = eval::run(b.graph(), {{"x", filled({1}, 0)}, {"r", eval::reals({3, 2}, {1, 2, 3, 4, 0, 0})}});
+  auto out = everywhere(b.graph(), {{"x", filled({1}, 0)}, {"r", eval::reals({3, 2}, {1, 2, 3, 4, 0, 0})}});
   EXPECT_EQ(out["dx"].r[0], 1);
   expect_near(out["dr"], {0.447213595, 0.894427191, 0.6, 0.8, 0, 0}, 1e-9);
 }
@@ -119,7 +119,7 @@ TEST(cases, case_48_grad_atan2_masked_at_the_origin) {
   const Axis i = axis("i");
   b.output(grad(one(sum(i, select(m(i) > 0.5, 0.0, atan2(a(i), a(i))))), {a})[0], "da");
   const Array d =
-      value(b.graph(), {{"a", eval::reals({3}, {3, 0, -5})}, {"m", eval::reals({3}, {0, 1, 0})}}, "da");
+      everywhere(b.graph(), {{"a", eval::reals({3}, {3, 0, -5})}, {"m", eval::reals({3}, {0, 1, 0})}}, "da");
   for (double v : d.r) EXPECT_EQ(v, 0);
 }
 
@@ -130,7 +130,7 @@ TEST(cases, case_50_grad_of_equal_parameters) {
   const auto d = grad(map({i}, w1(i) + w2(i)), {w1, w2});
   b.output(d[0], "d1");
   b.output(d[1], "d2");
-  auto out = eval::run(b.graph(), {{"w1", filled({1}, 3)}, {"w2", filled({1}, 3)}});
+  auto out = everywhere(b.graph(), {{"w1", filled({1}, 3)}, {"w2", filled({1}, 3)}});
   EXPECT_EQ(out["d1"].r[0], 1);
   EXPECT_EQ(out["d2"].r[0], 1);
 }
@@ -143,7 +143,7 @@ TEST(cases, case_52_grad_of_an_embedding_adds_repeated_indices) {
     Scalar row = table(idx(t), d);
     if (padding) row = masked(Index(idx(t)) > 0, row);
     b.output(grad(one(sum({t, d}, row)), {table})[0], "dtable");
-    const Array out = value(b.graph(), {{"table", u(1, {4, 2})}, {"idx", eval::indices({4}, {0, 0, 0, 2})}}, "dtable");
+    const Array out = everywhere(b.graph(), {{"table", u(1, {4, 2})}, {"idx", eval::indices({4}, {0, 0, 0, 2})}}, "dtable");
     const double first = padding ? 0 : 3;
     EXPECT_EQ(out.r, (std::vector<double>{first, first, 0, 0, 1, 1, 0, 0}));
   }
@@ -185,7 +185,7 @@ TEST(cases, case_56_grad_backward_tiles_of_different_sizes) {
     in[name] = u(first, {1, 1, 12, 4});
     for (double& x : in[name].r) x = double(float(x));
   }
-  const auto want = eval::run(g, in);
+  const auto want = everywhere(g, in);
   device::CompilerOptions tools;
   tools.search = {"/usr/local/bin", "/usr/bin", "/bin"};
   const auto compiler = std::make_shared<Compiler>(tools);

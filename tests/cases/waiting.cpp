@@ -17,37 +17,20 @@ struct Waiting {
   int number;
   const char* what; // remains to be shown
   const char*
-      waits_for; // device, plan, tuning, kernels, quantised formats, files, engine, scans, emit
+      waits_for; // files, engine, scans
 };
 
 // Not shown by any test of this executable.
 const Waiting waiting[] = {
-    {63, "offsets beyond 2^31 in a tensor whose logical size is small", "device"},
-    {68, "the key of a tuned kernel holds the problem's size", "tuning"},
-    {76, "Q5_K blocks", "quantised formats"},
-    {78, "Q6_K blocks", "quantised formats"},
-    {80, "MLX affine 4-bit words", "quantised formats"},
     {81, "hostile GGUF headers", "files"},
     {83, "speculative decoding equals greedy decoding for every drafter", "engine"},
     {86, "the chunk transform of the delta rule against its recurrence", "scans"},
     {90, "a prefix cache that works with recurrent layers", "engine"},
-    {93, "more than 65535 workgroups in one dimension", "device"},
-    {97, "literals and integer types in generated text", "emit"},
 };
 // The forward value is shown here; this part is not.
 const Waiting partly[] = {
-    {5, "N = 1025 against the untiled reference on devices", "device"},
-    {8, "full and partial blocks as a field of the schedule", "kernels"},
-    {24, "tanh on devices", "device"},
-    {41, "accumulation in a narrow format as a field of the schedule, for a budget to refuse", "tuning"},
-    {38, "zero-size launches and bindings", "device"},
-    {45, "one writer a shared slot", "kernels"},
-    {57, "a broadcast view is never an output's layout", "plan"},
-    {59, "one normal form for both chains of views", "plan"},
     {70, "batch invariance as a promise of a schedule", "engine"},
     {85, "the chunked form at chunks 1, 2, 4, 5, 16, 64", "scans"},
-    {91, "fast-math targets", "device"},
-    {95, "reported subgroup sizes that differ from the one asked for", "device"},
 };
 
 // Shown by a test of another room.
@@ -57,7 +40,19 @@ const struct {
 } elsewhere[] = {
     {25, "tests/run/budget.cpp", "case_25_scores_that_overflow_f16_are_refused"},
     {35, "tests/run/budget.cpp", "case_35_a_variance_that_overflows_is_refused"},
+    {5, "tests/run/cases.cpp", "case_05_keys_that_do_not_fill_a_tile"},
+    {24, "tests/run/cases.cpp", "case_24_tanh_of_large_arguments"},
+    {38, "tests/run/cases.cpp", "case_38_dimensions_of_extent_zero"},
+    {41, "tests/tune/cases.cpp", "case_41_a_narrow_running_sum_is_a_field_that_a_budget_refuses"},
+    {45, "tests/kernel/cases.cpp", "case_45_equal_values_written_by_two_lanes_are_a_race"},
+    {63, "tests/run/cases.cpp", "case_63_offsets_beyond_31_bits"},
     {66, "tests/tune/search.cpp", "inputs_stay_as_they_are"},
+    {68, "tests/tune/cases.cpp", "case_68_a_kept_schedule_is_of_one_size"},
+    {91, "tests/run/cases.cpp", "case_91_infinity_and_nan_are_values"},
+    {93, "tests/run/cases.cpp", "case_93_more_workgroups_than_a_dimension_holds"},
+    {95, "tests/kernel/cases.cpp", "case_95_every_width_of_a_subgroup_sums_the_same_integers"},
+    {97, "tests/run/cases.cpp", "case_97_literals_and_shifts"},
+    {97, "tests/emit/literals.cpp", "case_97_every_dialect_keeps_their_bits"},
 };
 
 // Numbers in the names of this executable's tests: case_27_rows_.. shows 27.

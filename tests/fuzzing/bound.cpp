@@ -30,10 +30,10 @@ TEST(bound, a_sum_of_four_ones_has_gamma_4_times_4) {
 
 TEST(bound, a_product_rounds_once_and_a_maximum_never) {
   Builder b;
-  Tensor x = b.input("x", {2}), y = b.input("y", {2});
+  Tensor x = b.input("x", {2}), y = b.input("w", {2});
   auto [i] = axes<"i">();
   b.output(map({i}, x(i) * y(i)), "y");
-  const eval::Inputs in = {{"x", eval::reals({2}, {3, -0.5})}, {"y", eval::reals({2}, {0.7f, 8})}};
+  const eval::Inputs in = {{"x", eval::reals({2}, {3, -0.5})}, {"w", eval::reals({2}, {0.7f, 8})}};
   const auto e = bound_of(b, in);
   EXPECT_NEAR(e.r[0] / (u * 3 * double(0.7f)), 1, 1e-6);
   EXPECT_NEAR(e.r[1] / (u * 4), 1, 1e-6);

@@ -274,7 +274,7 @@ TEST(cells, lstm_over_time_equals_cell_by_cell) {
       const int64_t t = reverse ? T - 1 - k : k;
       auto [n, i] = axes<"n i">();
       at = lstm_cell(map({n, i}, x(t, n, i)), at, p);
-      b.output(at.h, "h" + std::to_string(t));
+      b.output(at.h, "step" + std::to_string(t));
     }
     b.output(at.c, "c_by_cell");
     auto out = eval::run(b.graph(), {{"x", u(1, {T, B, I})},
@@ -285,7 +285,7 @@ TEST(cells, lstm_over_time_equals_cell_by_cell) {
                                      {"c0", u(6, {B, H})}});
     for (int64_t t = 0; t < T; ++t)
       for (size_t e = 0; e < size_t(B * H); ++e)
-        EXPECT_NEAR(out["all"].r[size_t(t * B * H) + e], out["h" + std::to_string(t)].r[e], 1e-14);
+        EXPECT_NEAR(out["all"].r[size_t(t * B * H) + e], out["step" + std::to_string(t)].r[e], 1e-14);
     EXPECT_LT(eval::difference(out["c"], out["c_by_cell"]), 1e-14);
   }
 }

@@ -332,7 +332,7 @@ TEST(cases, outputs_in_reverse_order_give_the_same_groups) {
     Scalar dot = sum(e, t.q(s, h, i, e) * t.k(s, h, j, e));
     Tensor u = map({s, h, i}, sum(j, sigmoid(dot)), "u"), v = map({s, h, j}, sum(i, tanh(dot)), "v");
     std::vector<std::pair<Tensor, std::string>> out{{a.out, "out"}, {a.lse, "lse"}, {y, "y"},
-                                                    {z, "z"},       {u, "u"},       {v, "v"}};
+                                                    {z, "z"},       {u, "sums"},    {v, "tanhs"}};
     if (reversed) std::reverse(out.begin(), out.end());
     for (auto& o : out) b.output(o.first, o.second);
     return b.graph();

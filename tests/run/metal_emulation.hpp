@@ -127,7 +127,8 @@ public:
         text += "extern \"C\" __attribute__((visibility(\"default\"))) void " + e.name +
                 "_lane(void* const* b, uchar* s, uint l, uint g, uint n) { tang_call(&" + e.name + ", b, s, l, g, n); }\n";
     const std::string bytes = compiler_->run({text}).at(0);
-    const std::string path = "/tmp/tang-metal-" + std::to_string(getpid()) + ".so";
+    static int loads = 0; // the loader takes a file of a known name for the library that is open
+    const std::string path = "/tmp/tang-metal-" + std::to_string(getpid()) + "-" + std::to_string(loads++) + ".so";
     device::write_file(path, bytes, false);
     void* h = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     unlink(path.c_str());
