@@ -60,8 +60,9 @@ TEST(cases, a_drawn_format_of_integers_holds_them_exactly) {
       narrow += ir::row(o.format).bits < 32;
       const eval::Array& a = r.outputs.at(o.name);
       for (int64_t k = 0; k < a.size(); ++k)
-        if (a.at(k).state == expr::State::present && !std::isnan(a.r[size_t(k)]))
+        if (a.at(k).state == expr::State::present && !std::isnan(a.r[size_t(k)])) {
           ASSERT_EQ(expr::rounded(a.r[size_t(k)], o.format), a.r[size_t(k)]) << seed << " " << o.name;
+        }
     }
   }
   EXPECT_GT(narrow, 20);
