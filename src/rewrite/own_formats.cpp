@@ -27,7 +27,8 @@ Comp copy_of(Graph& g, Port from, int terms) {
   const Type t = g.type(from);
   const Id x = g.pool.leaf(Op::var, t, 0), y = g.pool.leaf(Op::var, t, 1);
   const Op either = t == Type::real ? Op::max : t == Type::boolean ? Op::either : Op::bit_or;
-  const expr::Value none = t == Type::real ? expr::real(-INFINITY) : expr::Value{t, expr::State::present, 0, 0};
+  expr::Value none{t, expr::State::present, 0, 0};
+  if (t == Type::real) none = expr::real(-INFINITY);
   c.folds.assign(size_t(terms), ir::Extent(1));
   c.monoid = ir::Monoid{"the one", {none}, {g.pool.make(either, {x, y})}};
   return c;

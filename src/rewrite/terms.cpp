@@ -233,8 +233,8 @@ bool reads_inside(const Comp& n, const Arg& read, const std::vector<ir::Extent>&
   for (size_t d = 0; d < read.view.size(); ++d) {
     const Form& f = read.view[d];
     if (f.is_pick()) continue;
-    if (!ir::implies(n.domain, {{f}}) || !ir::implies(n.domain, {{ir::constant(shape[d] - ir::Extent(1)) - f}}))
-      return false;
+    const Form left = ir::constant(shape[d] - ir::Extent(1)) - f;
+    if (!ir::implies(n.domain, {{f}}) || !ir::implies(n.domain, {{left}})) return false;
   }
   return true;
 }
