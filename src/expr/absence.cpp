@@ -15,17 +15,30 @@ Id both(Pool& p, Id a, Id b) {
 namespace {
 struct Splitter {
   Pool& p;
+  const MayMiss& may_miss;
   std::unordered_map<Id, Present> memo = {};
 
   Present operator()(Id id) {
     if (!p[id].arity()) return {yes(p), id};
     if (auto it = memo.find(id); it != memo.end()) return it->second;
-    const Present out = split(p[id]);
+    const Present out = split(id, p[id]);
     memo.insert_or_assign(id, out);
     return out;
   }
 
-  Present split(const Term t) {
+  // One of two conditions is enough, so neither may be absent: what it reads may be.
+  Id total(Id when) {
+    const bool reads = !subterms(p, when, Op::arg).empty();
+    return reads ? p.make(Op::or_else, {when, p.literal(truth(false))}) : when;
+  }
+
+  bool misses(Id id) {
+    if (!may_miss) return false;
+    const auto reads = subterms(p, id, Op::arg);
+    return std::any_of(reads.begin(), reads.end(), may_miss);
+  }
+
+  Present split(Id id, const Term t) {
     std::vector<Present> a;
     for (int k = 0; k < t.arity(); ++k) a.push_back((*this)(t.args[size_t(k)]));
     if (t.op == Op::only) {
@@ -33,8 +46,10 @@ struct Splitter {
       return {both(p, guard, a[1].when), a[1].value};
     }
     if (t.op == Op::or_else) {
+      const bool last = a[1].when == yes(p);
+      if (misses(t.args[0])) return {yes(p), last ? p.make(Op::or_else, {t.args[0], a[1].value}) : id};
       if (a[0].when == yes(p)) return a[0];
-      const Id when = a[1].when == yes(p) ? yes(p) : p.make(Op::either, {a[0].when, a[1].when});
+      const Id when = last ? yes(p) : p.make(Op::either, {total(a[0].when), total(a[1].when)});
       const Id first = p.make(Op::only, {a[0].when, a[0].value});
       return {when, p.make(Op::or_else, {first, a[1].value})};
     }
@@ -61,7 +76,7 @@ void collect(const Pool& p, Id id, std::vector<Id>& out) {
 }
 } // namespace
 
-Present present(Pool& p, Id id) { return Splitter{p}(id); }
+Present present(Pool& p, Id id, const MayMiss& may_miss) { return Splitter{p, may_miss}(id); }
 
 std::vector<Id> conjuncts(const Pool& p, Id id) {
   std::vector<Id> out;

@@ -1,5 +1,7 @@
 // Absence made explicit: where a body exists, and its value there.
 #pragma once
+#include <functional>
+
 #include "tang/expr/pool.hpp"
 
 namespace tang::expr {
@@ -8,7 +10,9 @@ struct Present {
   Id when, value; // the body exists iff `when`, and then equals `value`
 };
 
-Present present(Pool& p, Id id);
+// Reads are taken for present, but for those of which `may_miss` says otherwise: an or_else around one stays.
+using MayMiss = std::function<bool(Id)>;
+Present present(Pool& p, Id id, const MayMiss& may_miss = {});
 
 inline Id yes(Pool& p) { return p.literal(truth(true)); }
 

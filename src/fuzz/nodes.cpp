@@ -249,8 +249,9 @@ void Generator::fold(Graph& g, Comp& c, Scope& s) {
         t = k == half ? Term{{&g.pool, g.pool.leaf(Op::coord, Type::index, last)},
                              {0, double(size_of(c.extent(last)))}}
                       : Term{{&g.pool, g.pool.literal(mono.identity[k])}, {0, 0, true}};
-      } else if (k) {
-        t = {{&g.pool, g.pool.literal(mono.identity[k])}, {0, 0, true}};
+      } else if (k) { // the next best: one of the first's values, or none
+        t = {{&g.pool, g.pool.literal(mono.identity[k])}, out[0]};
+        t.range.infinite = true;
       } else {
         t = finite(t);
       }

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "tang/expr/absence.hpp"
+#include "tang/ir/absence.hpp"
 #include "tang/ir/builder_state.hpp"
 #include "tang/ir/monoids.hpp"
 
@@ -103,7 +104,9 @@ struct Closer {
     Pool& p = g.pool;
     Id when = expr::yes(p);
     for (Id e : bodies) {
-      const Present x = expr::present(p, e);
+      // What a source's predicate leaves out is in no domain: an or_else around such a read has to stay.
+      const Present x = expr::present(
+          p, e, [&](Id read) { return may_be_absent(g, n.args[size_t(p[read].whole)].from, false); });
       when = expr::both(p, when, x.when);
       n.lift.push_back(x.value);
     }

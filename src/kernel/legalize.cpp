@@ -62,6 +62,27 @@ std::vector<const Ref*> pointers(const std::vector<Ref>& r) {
   for (auto& x : r) out.push_back(&x);
   return out;
 }
+// Bounds that read an index after those that say where it may be read: they are tested in order.
+void reads_last(Bounds& b) {
+  std::stable_partition(b.begin(), b.end(), [](const Coordinate& x) { return x.refs.empty(); });
+}
+void reads_last(Block& b) {
+  auto in = [](auto& x) {
+    reads_last(x.bounds);
+    for (Bounds& one : x.partial) reads_last(one);
+    for (auto& any : x.body.guards)
+      for (Bounds& one : any) reads_last(one);
+  };
+  for (auto& s : b)
+    std::visit(Match{[&](Apply& x) { in(x); }, [&](Fold& x) { in(x), reads_last(x.limits); },
+                     [](Loop& x) { reads_last(x.body); }, [](If& x) { reads_last(x.then); }, [](auto&) {}},
+               s.node);
+}
+Kernel expanded(const Kernel& k) {
+  Kernel out = expand_pipelines(k);
+  reads_last(out.body);
+  return out;
+}
 Block legal(const Kernel& k, const Block& b, const target::Target& t) {
   Block out;
   for (auto& s : b) {
@@ -119,7 +140,7 @@ Result<Kernel> shared_among_lanes(const Kernel& k, const target::Target& t) {
   if (fits && k.subgroup == t.lanes) return k;
   if (k.lanes > 1) return Refusal{"the kernel is for " + std::to_string(k.lanes) + " lanes, target " + t.name + " runs " + std::to_string(t.workgroup_limit)};
   if (t.lanes < 1 || t.workgroup_limit % t.lanes) return Refusal{"the workgroup of target " + t.name + " is no whole number of subgroups"};
-  Kernel out = expand_pipelines(k);
+  Kernel out = expanded(k);
   fix_blocks(out.body, t);
   out = place_barriers(distribute(out, t));
   if (const int64_t bytes = tile_bytes(out); t.fast_memory && bytes > t.fast_memory)
@@ -150,7 +171,7 @@ Result<Kernel> try_legalize(const Kernel& k, const target::Target& t) {
   if (auto why = lacking(expand_pipelines(k), t)) return Refusal{*why};
   if (t.workgroup_limit > 1) return shared_among_lanes(k, t);
   if (k.lanes > 1) return Refusal{"target " + t.name + " runs one lane a workgroup, the kernel is for " + std::to_string(k.lanes)};
-  Kernel out = expand_pipelines(k);
+  Kernel out = expanded(k);
   out.body = legal(out, out.body, t);
   return out;
 }

@@ -462,6 +462,7 @@ struct Chooser {
       out.pack_b = f->pack_b;
       need_single(one);
       need_whole_maps();
+      need_whole_blocks(g, group, is_m, is_n, out);
       if (!fragments) need_columns();
       if (!out.walked.empty()) split_joint(g, group, t, f->parts, out);
     }

@@ -42,7 +42,8 @@ std::vector<int> Emitters::folds_of(const ir::Comp& n) const {
   for (int a = int(n.points.size()); a < n.axis_count(); ++a) out.push_back(a);
   return out;
 }
-// The bounds of the domain that a side's operand carries: those that name its axes, and for the rows those of neither.
+// The bounds of the domain that a side's operand carries: those that name its axes, and those that name
+// neither side's: a term that is not there must be 0 on both, since 0 times what lies there need not be.
 ir::Conj Emitters::assumed_of(const Site& s, int side_axis) const {
   ir::Conj out;
   if (s.domain.size() != 1) return out;
@@ -54,7 +55,7 @@ ir::Conj Emitters::assumed_of(const Site& s, int side_axis) const {
   };
   for (auto& f : s.domain[0]) {
     const std::set<int> axes = axes_of(n, f);
-    if (names(axes, rows) || (rows && !names(axes, false))) out.push_back(f);
+    if (names(axes, rows) || !(names(axes, false) || names(axes, true))) out.push_back(f);
   }
   return out;
 }
@@ -281,10 +282,18 @@ std::optional<Ref> Emitters::copied(const Site& s, const Place& at) {
   return src;
 }
 
+namespace {
+int64_t largest_divisor(int64_t of, int64_t most) {
+  int64_t d = std::min(of, most);
+  while (of % d) --d;
+  return d;
+}
+} // namespace
+
 void Emitters::contract(const Site& s, Port dst, const std::optional<Weight>& weight, bool accumulate) {
   const ir::Comp& n = comp(s.node);
   const int row = s.c.sides.m[0], column = s.c.sides.n[0];
-  const int64_t rows = f_.choice.rows, nr = f_.choice.columns();
+  const int64_t nr = f_.choice.columns();
   Place at;
   at.at.resize(size_t(n.axis_count()));
   for (int a = 0; a < n.axis_count(); ++a) at.at[size_t(a)] = base(s.core, a);
@@ -294,6 +303,8 @@ void Emitters::contract(const Site& s, Port dst, const std::optional<Weight>& we
   const bool columns_lie = joint && lies(s, s.c.sides.b, column, far_rows);
   const bool rows_lie = !weight && (joint ? lies(s, s.c.sides.a, row, far_rows) : rows_in_place(s));
   const bool whole_rows = rows_lie || (joint && weight), whole_columns = columns_lie;
+  // A joint group adds where its results lie: no row of the next block is touched.
+  const int64_t rows = joint && !whole_rows ? largest_divisor(f_.extent(n, s.core, row), f_.choice.rows) : f_.choice.rows;
   auto block = [&](int axis, int64_t width, bool whole, const std::vector<int>& outer, std::vector<TileAxis>& axes, const std::string& stem) {
     auto add = [&](int of, int64_t extent, int64_t stride) {
       axes.push_back({f_.k.fresh(stem), extent});
@@ -336,8 +347,8 @@ void Emitters::contract(const Site& s, Port dst, const std::optional<Weight>& we
     const int64_t whole = n.extent(axis).value();
     return whole % f_.extent(n, s.core, axis) ? std::optional(constant(whole) - base(s.core, axis)) : std::nullopt;
   };
-  if (whole_rows) c.m_end = end(row);
-  if (whole_columns) c.n_end = end(column);
+  if (whole_rows || joint) c.m_end = end(row);
+  if (whole_columns || joint) c.n_end = end(column);
   if (columns_lie) {
     c.b = read_at(s, s.c.sides.b, at);
   } else if (joint) {

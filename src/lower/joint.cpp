@@ -63,6 +63,28 @@ void joint_tiles(const ir::Graph& g, const Group& group, const target::Target& t
   split_joint(g, group, t, {}, c);
 }
 
+void need_whole_blocks(const ir::Graph& g, const Group& group, const std::vector<char>& is_m,
+                       const std::vector<char>& is_n, const Choice& c) {
+  for (size_t k = 0; k < group.members.size() && c.walked.empty(); ++k) {
+    const plan::Member& m = group.members[k];
+    if (m.flush == plan::Flush::store || c.members[k].contractions.empty()) continue;
+    for (size_t a = 0; a < g[m.node].comp()->points.size(); ++a) {
+      const int core = m.axis[a];
+      const size_t x = size_t(core);
+      if (core < 0 || group.role[x] != Role::looped || !(is_m[x] || is_n[x])) continue;
+      const int64_t unit = is_m[x] ? c.rows : c.columns();
+      if (c.tile[x] % unit == 0 && group.extent[x] % c.tile[x] == 0) continue;
+      const std::string name = g.label({m.node, 0}), whole = std::to_string(group.extent[x]);
+      throw Error(
+          {},
+          "the schedule loops over axis " + std::to_string(x) + " of '" + name + "' in blocks of " +
+              std::to_string(c.tile[x]),
+          {{"a register block takes " + std::to_string(unit) + " of its " + whole, {}}},
+          "put the axis on the grid, or give it blocks that both fit");
+    }
+  }
+}
+
 namespace {
 // The longest time that one of `workers` computes, of `sets` x `parts` workgroups that are taken in order: part p of a tied axis
 // has the more work the earlier or the later it is.

@@ -16,6 +16,10 @@ int columns_of_joint(const ir::Comp& n, const std::set<int>& points, const std::
 // Blocks of the core axes that are rows (`is_m`) or columns (`is_n`) of a contraction; the others are one element wide.
 void joint_tiles(const ir::Graph& g, const plan::Group& group, const target::Target& t, const std::vector<char>& is_m,
                  const std::vector<char>& is_n, Choice& c);
+// A block that is added to where its result lies is whole register blocks: what they hold beyond it would be added
+// again. An Error where a schedule asks for others; a joint group's register blocks fit its blocks.
+void need_whole_blocks(const ir::Graph& g, const plan::Group& group, const std::vector<char>& is_m,
+                       const std::vector<char>& is_n, const Choice& c);
 // Which walked axis is shared by how many workgroups: as many as `told`, else as few as keep all workers evenly busy.
 void split_joint(const ir::Graph& g, const plan::Group& group, const target::Target& t, std::optional<int> told, Choice& c);
 

@@ -1,6 +1,7 @@
 // Sums by key: a private point of the member is equal to an expression of the others, so that each term is added in one
 // place instead of being tested at all of them.
 #include <algorithm>
+#include <set>
 
 #include "tang/expr/absence.hpp"
 #include "tang/lower/emitters.hpp"
@@ -58,16 +59,31 @@ void Emitters::add_terms_by_key(const plan::Member& m, const Key& key, kernel::B
     const int64_t whole = n.extent(axis).value(), e = f_.extent(n, m.axis, axis);
     if (e && whole % e) tails.push_back({constant(whole - 1) - at.at[size_t(axis)], {}});
   };
-  for (int a : folds_of(n)) {
-    if (f_.extent(n, m.axis, a) == 1) continue;
+  auto loop = [&](int a) {
+    if (f_.extent(n, m.axis, a) == 1) return;
     const Var v = f_.k.fresh("r");
     inside->push_back({kernel::Loop{v, constant(0), constant(f_.extent(n, m.axis, a)), 1, {}}});
     inside = &std::get<kernel::Loop>(inside->back().node).body;
     add(a, v);
+  };
+  for (int a : folds_of(n)) loop(a);
+  // Points beside each other share one key: those that a gathered key is read at are loops as well.
+  const bool gathers = !key.at.args.empty();
+  std::set<int> looped{key.axis};
+  if (gathers)
+    for (int x : axes_of(n, key.at)) looped.insert(x);
+  for (int x : looped)
+    if (x != key.axis && x < int(n.points.size())) loop(x);
+  if (!tails.empty()) { // before what gathers the key is read there
+    kernel::If within;
+    for (auto& b : tails) within.all.push_back(b.affine);
+    inside->push_back({std::move(within)});
+    inside = &std::get<kernel::If>(inside->back().node).then;
+    tails.clear();
   }
   Apply a;
   for (int x = 0; x < int(n.points.size()); ++x)
-    if (x != key.axis && f_.extent(n, m.axis, x) != 1) {
+    if (!looped.count(x) && f_.extent(n, m.axis, x) != 1) {
       a.axes.push_back({f_.k.fresh("x"), f_.extent(n, m.axis, x)});
       add(x, a.axes.back().var);
     }
@@ -80,7 +96,6 @@ void Emitters::add_terms_by_key(const plan::Member& m, const Key& key, kernel::B
     inside->push_back({kernel::Let{v, kernel::Let::load, {}, 1, indices.out.refs[size_t(indices.ref(arg))]}});
     where = where + variable(v, k);
   }
-  const bool gathers = !key.at.args.empty();
   const Affine below = constant(n.extent(key.axis).value() - 1) - where;
   if (gathers) {
     inside->push_back({kernel::If{{where, below}, {}}});

@@ -108,16 +108,24 @@ private:
     return std::none_of(s.dst->begin(), s.dst->end(), [&](const Ref& d) { return read.count(d.memory) > 0; });
   }
 
-  // Which of a statement's axes a condition names, as places; whether it names anything else.
+  // Which of a statement's axes a condition names, as places, the indices that it reads included; whether it
+  // names anything else.
   static uint64_t axes_named(const Site& s, const Coordinate& c) {
+    uint64_t out = axes_of(s, c.affine);
+    for (auto& r : c.refs)
+      for (auto& x : s.body->refs[size_t(r.first)].index) out |= axes_named(s, x);
+    return out;
+  }
+
+  static uint64_t axes_of(const Site& s, const Affine& f) {
     uint64_t out = 0;
     for (size_t a = 0; a < s.axes.size(); ++a)
-      if (kernel::coefficient(c.affine, s.axes[a].var)) out |= uint64_t(1) << a;
+      if (kernel::coefficient(f, s.axes[a].var)) out |= uint64_t(1) << a;
     return out;
   }
 
   static bool names_other(const Site& s, const Coordinate& c) {
-    return size_t(std::popcount(axes_named(s, c))) < c.affine.terms.size();
+    return size_t(std::popcount(axes_of(s, c.affine))) < c.affine.terms.size();
   }
 
   static std::vector<TileAxis> chosen(const Site& s, uint64_t places) {

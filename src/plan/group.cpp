@@ -73,8 +73,8 @@ int Planner::add_group(Group g, NodeId first) {
 // them. Where results are stored once, and for a few places, the tests are as good.
 std::optional<int> Planner::adds_by_key(NodeId id) const {
   const Comp& c = comp(id);
-  if (!s_.share_contractions || t_.sum_cost <= 0 || !is_sum(g_, c) || c.folds.empty() || c.lift.size() != 1 ||
-      g_.type({id, 0}) != ir::Type::real || !c.outs[0].view.empty())
+  if (!s_.share_contractions || t_.sum_cost <= 0 || !adds_in_memory(id) || c.folds.empty() ||
+      c.lift.size() != 1 || g_.type({id, 0}) != ir::Type::real || !c.outs[0].view.empty())
     return {};
   for (int t = 0; t < int(c.points.size()); ++t)
     if (c.extent(t).value() > t_.lanes && key_of(g_, c, t)) return t;
@@ -98,7 +98,8 @@ void Planner::alone(NodeId id) {
   const Wish w = wish(g);
   if (!choose_roles(g, w, true)) {
     note("refused: the roles that the schedule gives " + label(g_, id) +
-         ": it would be accumulated in parts, and it is no sum, or to be stored");
+         ": it would be accumulated in parts, and it is no sum, or to be stored, or its output rounds each "
+         "part");
     check(choose_roles(g, {}, true), "no legal roles for " + label(g_, id));
   }
   if (keyed) g.members[0].flush = Flush::ordered; // complete after the last term, not before

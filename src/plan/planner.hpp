@@ -84,6 +84,7 @@ private:
   };
 
   Wish wish(const Group& g) const;
+  bool adds_in_memory(NodeId id) const;
   std::optional<double> words_accumulated(Group& g,
                                           const std::set<NodeId>& stored) const; // sets each member's flush
   bool choose_roles(Group& g, const Wish& w, bool lone) const;

@@ -24,6 +24,14 @@ Planner::Wish Planner::wish(const Group& g) const {
   return w;
 }
 
+// A sum, and what holds it between blocks of terms does not round it: a narrow output would, at each block.
+bool Planner::adds_in_memory(NodeId id) const {
+  const bool narrow = std::any_of(g_.outputs.begin(), g_.outputs.end(), [&](auto& o) {
+    return o.port.node == id && ir::type_of(o.format) == ir::Type::real && ir::row(o.format).bits < 32;
+  });
+  return !narrow && is_sum(g_, comp(id));
+}
+
 // Nothing when a member that cannot be added to in parts would have to be.
 std::optional<double> Planner::words_accumulated(Group& g, const std::set<NodeId>& stored) const {
   double words = 0;
@@ -46,7 +54,7 @@ std::optional<double> Planner::words_accumulated(Group& g, const std::set<NodeId
     }
     m.flush = grid_fold ? Flush::accumulate : m.each_tile && loop_fold ? Flush::ordered : Flush::store;
     if (m.flush == Flush::store) continue;
-    if (stored.count(m.node) || !is_sum(g_, c)) return std::nullopt;
+    if (stored.count(m.node) || !adds_in_memory(m.node)) return std::nullopt;
     double volumes = 0;
     for (auto& o : c.outs) volumes += double(count(c, o.axes));
     words += volumes * times * (m.each_tile ? loop_times : 1) * (m.flush == Flush::accumulate ? 1 : 0.5);

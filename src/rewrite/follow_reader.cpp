@@ -19,18 +19,6 @@ bool picks_each_once(const std::vector<Form>& view) {
                      [&](const Form& f) { return f.is_pick() && seen.insert(f.picked()).second; });
 }
 
-// The reader's domain says that the read is inside the array.
-bool is_inside(const Comp& reader, const Arg& read, const std::vector<ir::Extent>& shape) {
-  for (size_t d = 0; d < read.view.size(); ++d) {
-    const Form& f = read.view[d];
-    if (f.is_pick()) continue;
-    if (!ir::implies(reader.domain, {{f}}) ||
-        !ir::implies(reader.domain, {{ir::constant(shape[d] - ir::Extent(1)) - f}}))
-      return false;
-  }
-  return true;
-}
-
 // The contraction over the axes that the read moves with, 0 where the read is outside of it.
 std::optional<Arg> followed(Edit& e, const Comp& reader, const Arg& read) {
   Graph& g = e.to;
@@ -90,7 +78,7 @@ Result<Rewritten> apply_follow_reader(const Graph& g) {
         const Arg read = n->args[k];
         if (indices.count(int(k)) || picks_each_once(read.view)) continue;
         if (!is_short_contraction(e.to, read.from.node)) continue;
-        if (!is_inside(*n, read, e.to.shape(read.from))) continue;
+        if (!reads_inside(*n, read, e.to.shape(read.from))) continue;
         if (const auto now = followed(e, *n, read)) n->args[k] = *now, changed = true;
       }
       if (changed) what.push_back(g.label({id, 0}));

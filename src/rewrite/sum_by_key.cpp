@@ -85,8 +85,10 @@ Result<Rewritten> apply_sum_by_key(const Graph& g) {
       for (size_t k = 0; k < n->args.size(); ++k) {
         const NodeId from = g[id].comp()->args[k].from.node;
         if (!aligned.count(from)) continue;
-        const auto s = site_of(*n, n->args[k], e.to.shape(n->args[k].from));
-        if (!s) continue;
+        const auto shape = e.to.shape(n->args[k].from);
+        const auto s = site_of(*n, n->args[k], shape);
+        // A term that reads outside, in a branch that does not count, is a term all the same.
+        if (!s || !reads_inside(*n, n->args[k], shape)) continue;
         if (auto next = by_key(e.to, *n, *s)) {
           *n = std::move(*next);
           what.push_back(g.label({id, 0}));

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "tang/ir/absence.hpp"
+#include "tang/rewrite/import.hpp"
+
 namespace tang::rewrite {
 
 Axes point_axes(const Comp& n) { return n.points.size() >= 64 ? ~Axes(0) : bit(int(n.points.size())) - 1; }
@@ -226,12 +229,38 @@ bool is_total(Graph& g, const Comp& n, int arg) {
   return true;
 }
 
+bool reads_inside(const Comp& n, const Arg& read, const std::vector<ir::Extent>& shape) {
+  for (size_t d = 0; d < read.view.size(); ++d) {
+    const Form& f = read.view[d];
+    if (f.is_pick()) continue;
+    const Form left = ir::constant(shape[d] - ir::Extent(1)) - f;
+    if (!ir::implies(n.domain, {{f}}) || !ir::implies(n.domain, {{left}})) return false;
+  }
+  return true;
+}
+
 bool never_empty(const Comp& n, const ir::Symbols& symbols) {
   if (n.domain != ir::everywhere()) return false;
   for (auto& e : n.folds)
     if (e.range(symbols).first < 1) return false;
   return true;
 }
+
+namespace {
+// May a read of `n` find nothing there, inside the domain of `n`?
+bool may_miss(Graph& g, const Comp& n, int arg) {
+  const Arg& a = n.args[size_t(arg)];
+  if (ir::may_be_absent(g, a.from, false)) return true;
+  const Comp* source = g[a.from.node].comp();
+  if (!source || !source->is_map() || source->domain == ir::everywhere()) return false;
+  const Comp m = *source;
+  Comp reader = n;
+  const auto picked = picked_axes(m, a);
+  Import in(g.pool, m, reader, [&](int x) { return picked.at(x); });
+  const Domain needed = ir::pruned(in.domain(m.domain), reader.extents(), g.symbols);
+  return !in.why().empty() || !ir::implies(n.domain, needed);
+}
+} // namespace
 
 bool tighten(Graph& g, Comp& n) {
   Pool& p = g.pool;
@@ -241,7 +270,9 @@ bool tighten(Graph& g, Comp& n) {
   std::vector<std::set<Id>> conds;
   std::vector<Id> values;
   for (Id l : n.lift) {
-    const expr::Present x = expr::present(p, l);
+    // The graph may not be closed yet: what catches the absence of a read has to stay.
+    const expr::Present x =
+        expr::present(p, l, [&](Id read) { return may_miss(g, n, int(p[read].whole)); });
     const auto parts = expr::conjuncts(p, x.when);
     conds.emplace_back(parts.begin(), parts.end());
     values.push_back(x.value);

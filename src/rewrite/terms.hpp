@@ -59,6 +59,8 @@ bool is_expensive(Op op);
 bool reaches(const Graph& g, NodeId from, NodeId target);
 // Every coordinate provably inside the source, and the source total: the read always has a value.
 bool is_total(Graph& g, const Comp& n, int arg);
+// Does the node's domain say of every term that this read lies inside the array of that shape?
+bool reads_inside(const Comp& n, const Arg& read, const std::vector<ir::Extent>& shape);
 // A map's absence that no domain shows: a predicate in its body, or coordinates that its output view leaves
 // out.
 bool hides_absence(Graph& g, Port p);

@@ -3,6 +3,8 @@
 #include <cmath>
 #include <limits>
 
+#include "tang/expr/absence.hpp"
+
 namespace tang::verify {
 
 using namespace expr;
@@ -122,7 +124,10 @@ std::optional<E> ErrorTerms::computed(Id id, const Term& t) {
     if (exact) return std::nullopt;
     const E a = value(x), r = a.type() == Type::real ? a : to_real(a);
     const E there = max(min(r, at(0)), at(0)); // exists where x does
-    return or_else(error(x) + select(is_nan(there), at(0), there), error(y));
+    const E sure = or_else(error(x) + select(is_nan(there), at(0), there), error(y));
+    const auto doubt = known(present(p_, x).when); // whether x exists may depend on a rounded value
+    if (!doubt) return sure;
+    return select((total_ ? *doubt : or_else(*doubt, at(inf))) == at(0), sure, at(inf));
   }
   case Op::neg: return t.type == Type::real ? ex : whole(id, t);
   case Op::less:

@@ -47,6 +47,27 @@ TEST(cases, what_a_finding_writes_is_a_graph_again) {
   }
 }
 
+// Bit equality is asked of integers only where the format of the output holds them.
+TEST(cases, a_drawn_format_of_integers_holds_them_exactly) {
+  int narrow = 0;
+  for (uint64_t seed = 1; seed <= 400; ++seed) {
+    Choices random(seed);
+    const Case c = generate(random);
+    if (!c.integer) continue;
+    const Reference r = reference(c);
+    for (auto& o : r.graph.outputs) {
+      if (ir::type_of(o.format) != expr::Type::real) continue;
+      narrow += ir::row(o.format).bits < 32;
+      const eval::Array& a = r.outputs.at(o.name);
+      for (int64_t k = 0; k < a.size(); ++k)
+        if (a.at(k).state == expr::State::present && !std::isnan(a.r[size_t(k)])) {
+          ASSERT_EQ(expr::rounded(a.r[size_t(k)], o.format), a.r[size_t(k)]) << seed << " " << o.name;
+        }
+    }
+  }
+  EXPECT_GT(narrow, 20);
+}
+
 // Without this a judge that accepts everything would pass every test.
 TEST(cases, the_judge_sees_one_wrong_value) {
   int seen = 0, open = 0;

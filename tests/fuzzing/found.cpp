@@ -58,7 +58,7 @@ void none_on(const std::string& target) {
 TEST(found, every_graph_that_showed_a_fault) {
   Settings s = settings();
   const auto all = cases();
-  EXPECT_GE(all.size(), 12u);
+  EXPECT_GE(all.size(), 30u);
   for (auto [name, c] : all)
     for (bool rules : {true, false})
       for (int lanes : {16, 8}) {
