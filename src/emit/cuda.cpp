@@ -69,6 +69,12 @@ TANG int64_t tang_place_of_short_key(int k) { return k & 0xffff ? 65535 - (k & 0
 TANG int64_t tang_key(int rank, int place) { return (int64_t)((uint64_t)(uint32_t)rank << 32 | (uint32_t)place); }
 TANG float tang_value_of_key(int64_t k) { return tang_of_rank((int)(k >> 32)); }
 TANG int64_t tang_place_of_key(int64_t k) { return (int)k ? INT32_MAX - (int)k : INT64_MAX; }
+// What was started before is complete and what it wrote is seen; what is started after may begin, and waits here.
+TANG void tang_follow() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;\n\tgriddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
 TANG void tang_cluster_arrives() { asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory"); }
 TANG void tang_cluster_waits() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
 TANG void tang_meet_cluster() { tang_cluster_arrives(); tang_cluster_waits(); }
@@ -105,7 +111,7 @@ public:
 
   std::string tiles(const kernel::Kernel& k) const override {
     const std::string out = tile_pointers(k, "");
-    return row_registers(k) + (out.empty() ? out : "  extern __shared__ __align__(16) unsigned char shared[];\n" + out);
+    return "  tang_follow();\n" + row_registers(k) + (out.empty() ? out : "  extern __shared__ __align__(16) unsigned char shared[];\n" + out);
   }
 
   void rows(Unit& u, const kernel::Stmt& s) const override { print_rows(u, *this, s); }

@@ -347,7 +347,8 @@ struct Chooser {
     int64_t points = 1;
     for (auto& e : n.points) points *= std::max<int64_t>(1, e.value());
     if (n.monoid && n.monoid->commutative && kernel::has_teams(t) && !(v >= 0 && size_t(v) < n.points.size())) return rows_of_teams(m, points, work);
-    if (points * work <= small_work) {  // one workgroup: waking another thread costs more than the work
+    // One workgroup: waking another thread costs more than the work. A chip of many lanes starts all workgroups at once.
+    if (points * work <= (t.workgroup_limit > 1 ? t.workgroup_limit : small_work)) {
       for (size_t c = 0; c < group.extent.size(); ++c)
         if (group.role[c] == Role::grid) out.tile[c] = std::max<int64_t>(1, group.extent[c]);
       return;
@@ -379,7 +380,9 @@ struct Chooser {
       for (size_t x = 0; x < group.extent.size(); ++x)
         if (group.role[x] == Role::grid) total *= blocks(x, out.tile[x]);
       const int64_t want = 2 * t.workers;
-      if (total < want) out.tile[c] = std::max<int64_t>(1, (out.tile[c] * total + want - 1) / want);
+      const bool columns = n.monoid && kernel::has_teams(t) && v >= 0 && m.axis[size_t(v)] == int(c);
+      const int64_t least = columns ? std::min<int64_t>(t.lanes, out.tile[c]) : 1;  // lanes read neighbours: runs of them
+      if (total < want) out.tile[c] = std::max(least, (out.tile[c] * total + want - 1) / want / least * least);
       break;
     }
   }
