@@ -396,7 +396,7 @@ public:
   CudaLaunch(std::shared_ptr<Cuda> gpu, void* function, const Entry& e, const std::vector<Slice>& arguments)
       : gpu_(std::move(gpu)), function_(function),
         blocks_(std::min<int64_t>(e.workgroups, e.resident ? gpu_->processors() : INT32_MAX)),
-        shared_(e.local_bytes), lanes_(e.lanes), early_(e.early && gpu_->launches_early()) {
+        shared_(e.local_bytes), lanes_(e.lanes), early_(e.early && begins_early(e)) {
     for (auto& w : e.windows) maps_.push_back(gpu_->tensor_map(w, address(arguments[size_t(w.argument)])));
     if (e.resident) {
       for (int p : e.pointers) pointers_.push_back(address(arguments[size_t(p)]));
@@ -409,6 +409,12 @@ public:
     }
     for (auto& m : maps_) values_.push_back(&m);
     for (auto& p : pointers_) values_.push_back(&p);
+  }
+
+  // Workgroups that begin while another kernel ends lie on the processors which that has left: many small ones
+  // would crowd there while others stand idle.
+  bool begins_early(const Entry& e) const {
+    return gpu_->launches_early() && (e.resident || e.workgroups <= gpu_->processors());
   }
 
   void run() override {
