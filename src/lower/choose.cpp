@@ -348,7 +348,8 @@ struct Chooser {
     for (auto& e : n.points) points *= std::max<int64_t>(1, e.value());
     if (n.monoid && n.monoid->commutative && kernel::has_teams(t) && !(v >= 0 && size_t(v) < n.points.size())) return rows_of_teams(m, points, work);
     // One workgroup: waking another thread costs more than the work. A chip of many lanes starts all workgroups at once.
-    if (points * work <= (t.workgroup_limit > 1 && !n.monoid ? t.workgroup_limit : small_work)) {
+    const bool apart = t.workgroup_limit > 1 && (!n.monoid || (v >= 0 && size_t(v) < n.points.size() && !slides(n)));
+    if (points * work <= (apart ? t.workgroup_limit : small_work)) {
       for (size_t c = 0; c < group.extent.size(); ++c)
         if (group.role[c] == Role::grid) out.tile[c] = std::max<int64_t>(1, group.extent[c]);
       return;
