@@ -347,9 +347,9 @@ struct Chooser {
     int64_t points = 1;
     for (auto& e : n.points) points *= std::max<int64_t>(1, e.value());
     if (n.monoid && n.monoid->commutative && kernel::has_teams(t) && !(v >= 0 && size_t(v) < n.points.size())) return rows_of_teams(m, points, work);
+    const bool columns = n.monoid && v >= 0 && size_t(v) < n.points.size() && !slides(n);
     // One workgroup: waking another thread costs more than the work. A chip of many lanes starts all workgroups at once.
-    const bool apart = t.workgroup_limit > 1 && (!n.monoid || (v >= 0 && size_t(v) < n.points.size() && !slides(n)));
-    if (points * work <= (apart ? t.workgroup_limit : small_work)) {
+    if (points * work <= (t.workgroup_limit > 1 && (!n.monoid || columns) ? t.workgroup_limit : small_work)) {
       for (size_t c = 0; c < group.extent.size(); ++c)
         if (group.role[c] == Role::grid) out.tile[c] = std::max<int64_t>(1, group.extent[c]);
       return;
@@ -381,8 +381,8 @@ struct Chooser {
       for (size_t x = 0; x < group.extent.size(); ++x)
         if (group.role[x] == Role::grid) total *= blocks(x, out.tile[x]);
       const int64_t want = 2 * t.workers;
-      const bool columns = n.monoid && kernel::has_teams(t) && v >= 0 && m.axis[size_t(v)] == int(c);
-      const int64_t least = columns ? std::min<int64_t>(t.lanes, out.tile[c]) : 1;  // lanes read neighbours: runs of them
+      const bool runs = n.monoid && kernel::has_teams(t) && v >= 0 && m.axis[size_t(v)] == int(c);  // lanes read neighbours
+      const int64_t least = runs ? std::min<int64_t>(t.lanes, out.tile[c]) : 1;
       if (total < want) out.tile[c] = std::max(least, (out.tile[c] * total + want - 1) / want / least * least);
       break;
     }
@@ -416,8 +416,7 @@ struct Chooser {
     for (size_t k = 0; k < group.members.size(); ++k)
       for (int x : out.members[k].kind == MemberForm::map ? group.members[k].axis : std::vector<int>())
         if (x >= 0 && group.role[size_t(x)] == Role::looped && out.tile[size_t(x)] < group.extent[size_t(x)])
-          throw Error({}, "the schedule loops over axis " + std::to_string(x) + " of '" +
-                              g.label({group.members[k].node, 0}) + "' in blocks",
+          throw Error({}, "the schedule loops over axis " + std::to_string(x) + " of '" + g.label({group.members[k].node, 0}) + "' in blocks",
                       {{"it is a map: nothing is carried from block to block", {}}}, "put the axis on the grid");
   }
   // Operands lie in panels as wide as a register block: a block of a side's columns begins at a panel.

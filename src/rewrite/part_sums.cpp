@@ -30,11 +30,14 @@ std::vector<int> long_folds(const Comp& n) {
   return out;
 }
 
-double values(const Graph& g, const std::vector<ir::Extent>& extents) { return nominal_size(extents, g.symbols); }
+double values(const Graph& g, const std::vector<ir::Extent>& extents) {
+  return nominal_size(extents, g.symbols);
+}
 
 // A sum over several axes of what is computed from scores: a short one of them, such as the heads that share
 // keys, is that of the parts.
-std::optional<Parts> over_scores(const Graph& g, const Comp& n, const std::vector<int>& folds, int64_t workers) {
+std::optional<Parts> over_scores(const Graph& g, const Comp& n, const std::vector<int>& folds,
+                                 int64_t workers) {
   const bool scores = std::any_of(n.args.begin(), n.args.end(), [&](const Arg& a) {
     return g[a.from.node].comp() && g[a.from.node].comp()->monoid && is_short_contraction(g, a.from.node);
   });
@@ -49,8 +52,10 @@ std::optional<Parts> over_scores(const Graph& g, const Comp& n, const std::vecto
 }
 
 // A sum of columns: its terms lie apart, its results next to each other.
-std::optional<Parts> over_rows(const Graph& g, const Comp& n, const std::vector<int>& folds, int64_t workers) {
-  if (folds.size() != 1 || !n.folds[size_t(folds[0])].is_constant() || n.domain != ir::everywhere()) return {};
+std::optional<Parts> over_rows(const Graph& g, const Comp& n, const std::vector<int>& folds,
+                               int64_t workers) {
+  if (folds.size() != 1 || n.domain != ir::everywhere()) return {};
+  if (!n.folds[size_t(folds[0])].is_constant()) return {};
   const int fold = int(n.points.size()) + folds[0];
   bool columns = false;
   for (auto& a : n.args) {

@@ -56,7 +56,8 @@ std::map<NodeId, Same> alike(const Graph& g) {
   return out;
 }
 
-std::vector<Form> turned_view(const Comp& mine, const Comp& its, const Same& same, const std::vector<Form>& view) {
+std::vector<Form> turned_view(const Comp& mine, const Comp& its, const Same& same,
+                              const std::vector<Form>& view) {
   std::map<int, Form> at; // axis of the other
   for (size_t d = 0; d < view.size(); ++d)
     for (size_t k = 0; k < same.mine.size(); ++k)
