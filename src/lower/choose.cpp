@@ -23,7 +23,6 @@ using plan::Group;
 using plan::Role;
 
 namespace {
-
 constexpr int64_t small_work = 48 << 10;  // terms
 constexpr int64_t most_rows = 168;  // of a block of a contraction
 constexpr int64_t short_run = 32;  // terms a block where each run of them is its own
