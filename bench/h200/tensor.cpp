@@ -1,7 +1,8 @@
 // Kernels of matrix instructions on a machine with an H200, one command a line of standard input:
 //   compile WORK     derives and compiles, needs no GPU     source WORK FILE     writes the CUDA text
 //   check WORK       against f64 on sampled rows, outputs poisoned, guard bands     time WORK [RUNS]  median
-//   milliseconds parts WORK    each kernel alone      verify WORK      every kernel against the oracle, whole
+//   milliseconds (time-late: no kernel begins before the one before it has ended)
+//   parts WORK    each kernel alone      verify WORK      every kernel against the oracle, whole
 //   (small sizes)
 //   choices WORK     a product's candidates of the cost rule, attention's first one with more and more
 //   polynomials, each timed      compile-choices WORK     the same, compiled only
@@ -89,7 +90,8 @@ public:
     }
     int runs = 10;
     std::string folder;
-    if (verb == "time") in >> runs;
+    if (early_ != (verb != "time-late")) early_ = !early_, timed_.clear();
+    if (verb == "time" || verb == "time-late") in >> runs;
     if (verb == "dump") in >> folder;
     (verb == "check"    ? check(w)
      : verb == "verify" ? verify(w)
@@ -177,7 +179,7 @@ private:
     run::Options o = options(w);
     if (!schedule_.groups.empty()) o.schedule = schedule_;
     o.guards = guards;
-    auto p = std::make_shared<run::CudaProgram>(w.graph(), *compiler_, gpu_, o);
+    auto p = std::make_shared<run::CudaProgram>(w.graph(), *compiler_, gpu_, o, "sm_90a", early_);
     data_.clear();
     if (w.block()) fill_block(w, *p);
     for (auto& name : w.operands()) {
@@ -517,6 +519,7 @@ private:
   bench::Data data_;
   std::string timed_;
   int graphed_ = 0; // runs in the graph
+  bool early_ = true;
   std::shared_ptr<run::CudaProgram> program_;
   std::shared_ptr<device::CudaGraph> graph_;
 };

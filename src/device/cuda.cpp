@@ -209,6 +209,8 @@ void Cuda::launch(void* function, int64_t blocks, int lanes, int64_t shared_byte
         "launching a kernel");
 }
 
+bool Cuda::launches_early() const { return driver_->launch_with && capability_ >= 90; }
+
 TensorMap Cuda::tensor_map(const BulkWindow& w, uint64_t address) const {
   // Elements are moved, never read: one type a width.
   constexpr int u8 = 0, f16 = 6, f32 = 7, swizzle_128 = 3, promote_256 = 3;
@@ -394,7 +396,7 @@ public:
   CudaLaunch(std::shared_ptr<Cuda> gpu, void* function, const Entry& e, const std::vector<Slice>& arguments)
       : gpu_(std::move(gpu)), function_(function),
         blocks_(std::min<int64_t>(e.workgroups, e.resident ? gpu_->processors() : INT32_MAX)),
-        shared_(e.local_bytes), lanes_(e.lanes) {
+        shared_(e.local_bytes), lanes_(e.lanes), early_(e.early && begins_early(e)) {
     for (auto& w : e.windows) maps_.push_back(gpu_->tensor_map(w, address(arguments[size_t(w.argument)])));
     if (e.resident) {
       for (int p : e.pointers) pointers_.push_back(address(arguments[size_t(p)]));
@@ -409,8 +411,14 @@ public:
     for (auto& p : pointers_) values_.push_back(&p);
   }
 
+  // Workgroups that begin while another kernel ends lie on the processors which that has left: many small ones
+  // would crowd there while others stand idle.
+  bool begins_early(const Entry& e) const {
+    return gpu_->launches_early() && (e.resident || e.workgroups <= gpu_->processors());
+  }
+
   void run() override {
-    if (blocks_) gpu_->launch(function_, blocks_, lanes_, shared_, values_);
+    if (blocks_) gpu_->launch(function_, blocks_, lanes_, shared_, values_, early_);
   }
 
 private:
@@ -418,6 +426,7 @@ private:
   void* function_;
   int64_t blocks_, shared_;
   int lanes_;
+  bool early_;
   std::vector<TensorMap> maps_;
   std::vector<uint64_t> pointers_;
   std::vector<void*> values_; // of the parameters

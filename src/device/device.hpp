@@ -58,6 +58,7 @@ struct Entry {
   // A kernel that keeps its workgroups and lets them take blocks of work: at most one workgroup a processor; its arguments
   // are the windows, then these of its memories, then zeroed integers of its own, then scratch bytes if it has some.
   bool resident = false;
+  bool early = false; // it waits by itself for what was started before it, and may begin while that ends
   std::vector<BulkWindow> windows = {};
   std::vector<int> pointers = {};
   int64_t counters = 2, scratch_bytes = 0;

@@ -80,6 +80,12 @@ TANG int64_t tang_place_of_key(int64_t k) { return (int)k ? INT32_MAX - (int)k :
       : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a.z), "r"(b.z), "r"(a.w), "r"(b.w), "r"(w.z), "r"(w.w)); }
 TANG_MULTIPLY(f16)
 TANG_MULTIPLY(bf16)
+// What was started before is complete and what it wrote is seen; what is started after may begin, and waits here.
+TANG void tang_follow() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;\n\tgriddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
 TANG void tang_cluster_arrives() { asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory"); }
 TANG void tang_cluster_waits() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
 TANG void tang_meet_cluster() { tang_cluster_arrives(); tang_cluster_waits(); }
@@ -120,7 +126,7 @@ public:
 
   std::string tiles(const kernel::Kernel& k) const override {
     const std::string out = tile_pointers(k, "");
-    return row_registers(k) + (out.empty() ? out : "  extern __shared__ __align__(16) unsigned char shared[];\n" + out);
+    return "  tang_follow();\n" + row_registers(k) + (out.empty() ? out : "  extern __shared__ __align__(16) unsigned char shared[];\n" + out);
   }
 
   void rows(Unit& u, const kernel::Stmt& s) const override { print_rows(u, *this, s); }

@@ -434,6 +434,7 @@ std::string Printer::run() {
   u.line("asm volatile(\"fence.mbarrier_init.release.cluster;\" ::: \"memory\");");
   for (size_t m = 0; m < p_.maps.size(); ++m) u.line("tang_prefetch_map(&map" + number(int64_t(m)) + ");");
   u.close();
+  u.line("tang_follow();");
   u.line("__syncthreads();");
   u.open("if (role == 0)");
   u.line("asm volatile(\"setmaxnreg.dec.sync.aligned.u32 " + number(f.producer_registers) + ";\");");

@@ -7,13 +7,21 @@ namespace {
 // arrive is not used: clusters of one.
 const char* const roles_head = R"(struct __align__(64) TangMap { uint64_t words[16]; };
 TANG void tang_two_f32(float* to, const float* p) { const float2 v = *(const float2*)p; to[0] = v.x, to[1] = v.y; }
-TANG void tang_two_bf16(float* to, const uint16_t* p) {
-  const uint32_t v = *(const uint32_t*)p;
-  to[0] = tang_from_bf16(v & 0xffffu), to[1] = tang_from_bf16(v >> 16);
+TANG void tang_both_bf16(float* to, uint32_t v) { to[0] = __uint_as_float(v << 16), to[1] = __uint_as_float(v & 0xffff0000u); }
+TANG void tang_both_f16(float* to, uint32_t v) { to[0] = tang_from_f16(v & 0xffffu), to[1] = tang_from_f16(v >> 16); }
+TANG void tang_two_bf16(float* to, const uint16_t* p) { tang_both_bf16(to, *(const uint32_t*)p); }
+TANG void tang_two_f16(float* to, const uint16_t* p) { tang_both_f16(to, *(const uint32_t*)p); }
+TANG void tang_quad(uint32_t (&to)[4], const uint16_t* p) {
+  const uint4 v = *(const uint4*)p;
+  to[0] = v.x, to[1] = v.y, to[2] = v.z, to[3] = v.w;
 }
-TANG void tang_two_f16(float* to, const uint16_t* p) {
-  const uint32_t v = *(const uint32_t*)p;
-  to[0] = tang_from_f16(v & 0xffffu), to[1] = tang_from_f16(v >> 16);
+// Word k of lane j of four neighbours becomes word j of lane k.
+TANG void tang_share_quad(uint32_t (&w)[4]) {
+  const bool odd = threadIdx.x & 1, high = threadIdx.x & 2;
+  const uint32_t a = __shfl_xor_sync(0xffffffffu, odd ? w[0] : w[1], 1), b = __shfl_xor_sync(0xffffffffu, odd ? w[2] : w[3], 1);
+  w[0] = odd ? a : w[0], w[1] = odd ? w[1] : a, w[2] = odd ? b : w[2], w[3] = odd ? w[3] : b;
+  const uint32_t c = __shfl_xor_sync(0xffffffffu, high ? w[0] : w[2], 2), d = __shfl_xor_sync(0xffffffffu, high ? w[1] : w[3], 2);
+  w[0] = high ? c : w[0], w[2] = high ? w[2] : c, w[1] = high ? d : w[1], w[3] = high ? w[3] : d;
 }
 TANG uint32_t tang_shared(const void* p) { return (uint32_t)__cvta_generic_to_shared(p); }
 TANG void tang_bar_init(uint32_t b, int n) { asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" :: "r"(b), "r"(n)); }

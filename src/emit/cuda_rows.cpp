@@ -3,15 +3,12 @@
 #include <algorithm>
 
 #include "tang/base/error.hpp"
-#include "tang/emit/cuda_pairs.hpp"
+#include "tang/emit/cuda_row_text.hpp"
 #include "tang/kernel/fragment.hpp"
 
 namespace tang::emit {
 
-using expr::Op;
 using expr::Term;
-using kernel::Body;
-using kernel::Coordinate;
 
 namespace rows_text {
 // Element e of a lane's registers: row (e >> 1) & 1 of its two, 8 apart; column (e >> 2) * 8 + pair + (e &
@@ -47,72 +44,6 @@ constexpr TermSpelling spellings[] = {{Op::mul, "($0 * $1)"},
 
 const char* type_name(Type t) {
   return t == Type::real ? "float" : t == Type::boolean ? "bool" : t == Type::bits ? "uint32_t" : "int";
-}
-
-// The terms of one statement: those that are the same along a row are named once a row.
-class RowText {
-public:
-  RowText(Unit& u, const Body& b, kernel::role::RowAxes row, Var column, int polynomial = 0)
-      : u_(u), b_(b), p_(*u.k.pool), row_(std::move(row)), column_(column), polynomial_(polynomial) {}
-
-  // Prints what the roots need once a row; after this, value() is for the loop over e (or r, without
-  // columns).
-  void prepare(const std::vector<Id>& roots);
-
-  std::string value(Id id) { return text(id); }
-
-  std::string bounds(const kernel::Bounds& all, bool& needs_column);
-  std::string element(const Ref& r, bool in_row_loop);
-  void name_coordinates(bool in_row_loop); // declares the axes' variables
-
-  bool varies(Id id) const { return varies_.at(id); }
-
-  // Inside a loop over pairs of columns: declares and loads both of what is read at a pair of neighbours.
-  void load_pairs(const std::vector<Id>& roots);
-
-private:
-  std::pair<std::string, std::string> address(const Ref& r, bool in_row_loop);
-  bool moves(const std::vector<Coordinate>& at) const;
-  std::string text(Id id);
-  std::string coordinate(const Coordinate& c, bool in_row_loop);
-
-  Unit& u_;
-  const Body& b_;
-  const kernel::Pool& p_;
-  kernel::role::RowAxes row_;
-  Var column_;
-  int polynomial_;
-  bool row_loop_ = false;
-  std::map<Id, bool> varies_;
-  std::map<Id, std::string> names_;
-  std::string pair_; // the lane's part of a column, as a real
-
-  struct Step { // factor * column + rest; `start` holds its value at the lane's first column, by row
-    Id factor, rest;
-    std::string start;
-  };
-
-  std::map<Id, Step> steps_;
-  std::map<const Ref*, std::string> pairs_; // reads whose pair of columns was loaded
-};
-
-void RowText::load_pairs(const std::vector<Id>& roots) {
-  for (Id id : expr::schedule(p_, roots)) {
-    if (p_[id].op != Op::arg || names_.count(id)) continue;
-    const Ref& r = b_.refs[size_t(p_[id].whole)];
-    if (pairs_.count(&r) || !in_pairs(u_, r, column_)) continue;
-    const std::string as = u_.fresh("two");
-    const auto [at, inside] = address(r, false);
-    u_.line("float " + as + "[2] = {};");
-    u_.open("");
-    u_.line("const int e = 2 * e2;");
-    name_coordinates(false);
-    const std::string format = expr::row(u_.memory(r.memory).format).name;
-    u_.line((r.checked ? "if (" + inside + ") " : "") + "tang_two_" + format + "(" + as + ", m" +
-            std::to_string(r.memory) + " + " + at + ");");
-    u_.close();
-    pairs_[&r] = as;
-  }
 }
 
 bool RowText::moves(const std::vector<Coordinate>& at) const {
@@ -357,14 +288,14 @@ void print_apply(Unit& u, const kernel::Apply& a, const kernel::role::Rows& s) {
       if (x.var == column) n = x.extent / 2;
   if (!global) packed = column >= 0 && expr::row(u.memory(a.dst[0].memory).format).bits == 16;
   if (column < 0 && global) u.open("if ((lane & 3) == 0)");
-  u.line("#pragma unroll");
+  int loops = 0;
   if (column >= 0) {
-    u.open("for (int e2 = 0; e2 < " + number(n / 2) + "; ++e2)");
+    loops = t.open_pairs(n / 2, roots);
     if (packed) u.line("float v[2];");
-    t.load_pairs(roots);
     u.line("#pragma unroll");
     u.open("for (int e = 2 * e2; e < 2 * e2 + 2; ++e)");
   } else {
+    u.line("#pragma unroll");
     u.open("for (int " + i + " = 0; " + i + " < " + number(n) + "; ++" + i + ")");
   }
   if (column < 0) u.line("[[maybe_unused]] const int e = 2 * r;");
@@ -389,7 +320,7 @@ void print_apply(Unit& u, const kernel::Apply& a, const kernel::role::Rows& s) {
   if (packed)
     u.line("m" + std::to_string(a.dst[0].memory) + "[e2] = " + pack(u.memory(a.dst[0].memory).format) +
            "(v[0], v[1]);");
-  if (column >= 0) u.close();
+  for (; loops; --loops) u.close();
   if (column < 0 && global) u.close();
   u.close();
 }
@@ -478,17 +409,15 @@ std::string print_values(Unit& u, const kernel::role::Flush& x) {
   u.open("");
   rows_text::RowText t(u, x.what.body, x.row, x.column);
   t.prepare(x.what.body.values);
-  u.line("#pragma unroll");
-  u.open("for (int e2 = 0; e2 < " + number(x.columns / 4) + "; ++e2)");
+  int loops = t.open_pairs(x.columns / 4, x.what.body.values);
   if (pairs) u.line("float v[2];");
-  t.load_pairs(x.what.body.values);
   u.line("#pragma unroll");
   u.open("for (int e = 2 * e2; e < 2 * e2 + 2; ++e)");
   t.name_coordinates(false);
   u.line((pairs ? "v[e & 1]" : as + "[e]") + " = " + t.value(x.what.body.values[0]) + ";");
   u.close();
   if (pairs) u.line(as + "[e2] = " + rows_text::pack(f) + "(v[0], v[1]);");
-  u.close();
+  for (; loops; --loops) u.close();
   u.close();
   return as;
 }

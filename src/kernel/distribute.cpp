@@ -104,6 +104,8 @@ private:
     if (terms >= long_fold && many > 0 && many < t_.workgroup_limit && may_share(f))
       shares = power_below(
           std::min({int64_t(t_.workgroup_limit) / many, terms / terms_a_lane, f.folded[axis].extent}));
+    const bool across = f.vector >= 0 && !any_order; // results lie side by side, and so do what they read
+    const int vector = f.vector;
     f.vector = -1;
     f.ways = 1;
     if (shares < 2) {
@@ -117,7 +119,7 @@ private:
     const Affine index = any_order ? shares * variable(c) + variable(s) : each * variable(s) + variable(c);
     Fold one = f;
     one.accumulate = false;
-    one.kept.push_back({s, shares});
+    one.kept.insert(across ? one.kept.begin() : one.kept.end(), {s, shares}); // the last goes along the lanes
     one.folded[axis] = {c, each};
     if (shares * each != dealt.extent)
       one.limits.insert(one.limits.begin(), Coordinate{constant(dealt.extent - 1) - index, {}});
@@ -130,16 +132,16 @@ private:
     rest.identity = f.identity;
     rest.combine = f.combine;
     rest.accumulate = f.accumulate;
-    if (any_order) rest.vector = int(rest.kept.size());
+    rest.vector = any_order ? int(rest.kept.size()) : across ? vector : -1;
     for (size_t d = 0; d < f.dst.size(); ++d) {
       const Type type = f.identity[d].type;
       Ref r{partial(depth, d, format_of(type)), {{Affine{}, {}}}, false};
       Affine flat;
       for (auto& a : f.kept) flat = a.extent * flat + variable(a.var);
-      flat = shares * flat;
-      r.index[0].affine = flat + variable(s);
+      auto place = [&](Var share) { return across ? flat + many * variable(share) : shares * flat + variable(share); };
+      r.index[0].affine = place(s);
       one.dst[d] = r;
-      r.index[0].affine = flat + variable(rest.folded[0].var);
+      r.index[0].affine = place(rest.folded[0].var);
       rest.body.refs.push_back(r);
       rest.body.values.push_back(k_.pool->leaf(expr::Op::arg, type, int64_t(d)));
     }

@@ -23,7 +23,6 @@ using plan::Group;
 using plan::Role;
 
 namespace {
-
 constexpr int64_t small_work = 48 << 10;  // terms
 constexpr int64_t most_rows = 168;  // of a block of a contraction
 constexpr int64_t short_run = 32;  // terms a block where each run of them is its own
@@ -347,7 +346,9 @@ struct Chooser {
     int64_t points = 1;
     for (auto& e : n.points) points *= std::max<int64_t>(1, e.value());
     if (n.monoid && n.monoid->commutative && kernel::has_teams(t) && !(v >= 0 && size_t(v) < n.points.size())) return rows_of_teams(m, points, work);
-    if (points * work <= small_work) {  // one workgroup: waking another thread costs more than the work
+    const bool columns = n.monoid && v >= 0 && size_t(v) < n.points.size() && !slides(n);
+    // One workgroup: waking another thread costs more than the work. A chip of many lanes starts all workgroups at once.
+    if (points * work <= (t.workgroup_limit > 1 && (!n.monoid || columns) ? t.workgroup_limit : small_work)) {
       for (size_t c = 0; c < group.extent.size(); ++c)
         if (group.role[c] == Role::grid) out.tile[c] = std::max<int64_t>(1, group.extent[c]);
       return;
@@ -379,7 +380,9 @@ struct Chooser {
       for (size_t x = 0; x < group.extent.size(); ++x)
         if (group.role[x] == Role::grid) total *= blocks(x, out.tile[x]);
       const int64_t want = 2 * t.workers;
-      if (total < want) out.tile[c] = std::max<int64_t>(1, (out.tile[c] * total + want - 1) / want);
+      const bool runs = n.monoid && kernel::has_teams(t) && v >= 0 && m.axis[size_t(v)] == int(c);  // lanes read neighbours
+      const int64_t least = runs ? std::min<int64_t>(t.lanes, out.tile[c]) : 1;
+      if (total < want) out.tile[c] = std::max(least, (out.tile[c] * total + want - 1) / want / least * least);
       break;
     }
   }
@@ -412,8 +415,7 @@ struct Chooser {
     for (size_t k = 0; k < group.members.size(); ++k)
       for (int x : out.members[k].kind == MemberForm::map ? group.members[k].axis : std::vector<int>())
         if (x >= 0 && group.role[size_t(x)] == Role::looped && out.tile[size_t(x)] < group.extent[size_t(x)])
-          throw Error({}, "the schedule loops over axis " + std::to_string(x) + " of '" +
-                              g.label({group.members[k].node, 0}) + "' in blocks",
+          throw Error({}, "the schedule loops over axis " + std::to_string(x) + " of '" + g.label({group.members[k].node, 0}) + "' in blocks",
                       {{"it is a map: nothing is carried from block to block", {}}}, "put the axis on the grid");
   }
   // Operands lie in panels as wide as a register block: a block of a side's columns begins at a panel.
@@ -494,5 +496,4 @@ int pipeline_axis(const Group& group, const Choice& c) {
     if (is_loop(group, c, a)) out = int(a);
   return out;
 }
-
 }  // namespace tang::lower

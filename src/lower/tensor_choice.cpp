@@ -285,8 +285,8 @@ struct TensorChooser {
       // Narrow results whose rows are read again by the loops around: the more rows, the less often the
       // columns.
       if (s.math > 2 && (n > s.columns || base.outer.empty())) continue;
-      // Several maps of the result hold what they read of other arrays beside it.
-      if (s.columns * sums > (group.epilogues.size() > 1 ? 128 : 256)) continue;
+      // Several stored maps of the result hold what they read of other arrays beside it.
+      if (s.columns * sums > (stored_maps() > 1 ? 128 : 256)) continue;
       s.loop = int64_t(double(s.loop) / narrower);
       if (sums > 1) s.loop = std::min(s.loop, int64_t(64 / narrower)); // shorter slots, and more of them
       if (s.loop >= 2 * k && double(s.loop) > 64 / narrower)
@@ -327,6 +327,11 @@ struct TensorChooser {
       add(team_rows * r.math, c.s.loop, c.s.columns, r);
       out.back().seconds = c.seconds;
     }
+  }
+
+  int64_t stored_maps() const {
+    return std::count_if(group.epilogues.begin(), group.epilogues.end(),
+                         [&](const plan::Epilogue& e) { return p.buffer({e.node, 0}) != nullptr; });
   }
 
   // As many slots as shared memory holds, for one side of rows and another of columns.
@@ -376,6 +381,10 @@ struct TensorChooser {
     return n;
   }
 
+  // Do all blocks of three teams' rows run at once, so that the one with the longest loop is the last? Lower
+  // blocks end their loops sooner.
+  bool longest_binds() const { return tied() && others() * blocks(base.rows, 3 * team_rows) <= t.workers; }
+
   // Sums whose weights are computed from contractions of the block, all on one warpgroup's fragments: the
   // widest block of terms that registers and shared memory hold. Nothing stays in flight over a block's edge:
   // that takes registers which a wider block uses better (d 256, one result: 1.34 ms against 1.30; H200,
@@ -390,7 +399,7 @@ struct TensorChooser {
     for (int slots : {2, 1}) {
       r.stages.assign(group.shared.size() + group.members.size(), slots);
       three.stages = r.stages;
-      if (group.members.size() == 1 && std::max(depth, width) <= 64)
+      if (group.members.size() == 1 && std::max(depth, width) <= 64 && !longest_binds())
         for (int64_t b : {128, 96, 80, 64}) add(3 * team_rows, b, 0, three);
       for (int64_t b : {128, 96, 80, 64, 48, 32, 16})
         for (bool reuse : {false, true}) {
@@ -421,7 +430,7 @@ struct TensorChooser {
       three.math = 3, three.hoisted = 2;
       three.producer_registers = 32, three.math_registers = 160;
       two.stages = {4, 4}, two.hoisted = 2;
-      if (uneven && extent(base.rows) <= 1024) add(2 * team_rows, 128, 0, two);
+      if (uneven && (extent(base.rows) <= 1024 || longest_binds())) add(2 * team_rows, 128, 0, two);
       add(3 * team_rows, 128, 0, three);
       add(2 * team_rows, 128, 0, two);
     }

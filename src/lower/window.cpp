@@ -25,6 +25,8 @@ int window_axis(const ir::Comp& n) {
 }
 } // namespace
 
+bool slides(const ir::Comp& n) { return window_axis(n) >= 0; }
+
 bool window_tiles(const ir::Comp& n, const plan::Member& m, const plan::Group& group, int vector,
                   std::vector<int64_t>& tile) {
   constexpr int64_t lanes_along = 32, longest = 64, points = 256; // of a block: lanes; results; runs

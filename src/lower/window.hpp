@@ -4,6 +4,9 @@
 
 namespace tang::lower {
 
+// Does a result read along an axis that its fold reads along, too?
+bool slides(const ir::Comp& n);
+
 // Where results along a point axis read overlapping windows of one array (kernel/windows.hpp): that axis as
 // long as a lane's runs, lanes along the point axis `vector`, then more points until every lane has work.
 // `tile`: of each core axis. Whether it is such a sum.

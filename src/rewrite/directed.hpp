@@ -29,6 +29,13 @@ Graph narrow_operands(const Graph& g, const std::set<ir::NodeId>& kept = {});
 // that it reads are written out in it), so that matrix instructions can take it as it lies; products of equal
 // sides read one array. What reads a short contraction stays where it is evaluated.
 Graph stored_operands(const Graph& g);
+// Sums of few results over many terms in parts, for a target of so many workers: what is computed from scores
+// by a short axis of the sum, columns by blocks of rows. The parts and their join are nodes.
+Graph part_sums(const Graph& g, int64_t workers);
+std::set<ir::NodeId> parts(const Graph& g); // sums that another sum only adds up
+// Maps that are one value with their axes in another order are one map.
+Graph turned_alike(const Graph& g);
+
 // The nodes whose stored values sums of products read as one of their two sides. The pool may grow.
 std::set<ir::NodeId> operands(Graph& g);
 

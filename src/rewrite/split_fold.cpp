@@ -28,16 +28,21 @@ Result<Rewritten> split_fold(const Graph& g, NodeId id, int fold_axis, int64_t b
     const Comp n = *node.comp();
     const ir::Extent& extent = n.folds[size_t(fold_axis)];
     const int points = int(n.points.size()), axis = points + fold_axis;
+    const bool gone = block == 1 && n.folds.size() > 1; // a term a part: the axis is the parts'
     Comp part;
     part.points = {ceil_div(extent, block)};
     part.points.insert(part.points.end(), n.points.begin(), n.points.end());
     part.folds = n.folds;
-    part.folds[size_t(fold_axis)] = ir::Extent(block);
+    if (gone)
+      part.folds.erase(part.folds.begin() + fold_axis);
+    else
+      part.folds[size_t(fold_axis)] = ir::Extent(block);
+    const Form whole = gone ? ir::axis(0) : ir::axis(0, block) + ir::axis(axis + 1);
     Import in(e.to.pool, n, part,
-              [&](int a) { return a == axis ? ir::axis(0, block) + ir::axis(axis + 1) : ir::axis(a + 1); });
+              [&](int a) { return a == axis ? whole : ir::axis(gone && a > axis ? a : a + 1); });
     for (Id l : n.lift) part.lift.push_back(in.body(l));
     if (!in.why().empty()) return Refusal{in.why()};
-    const Form inside = ir::constant(extent - ir::Extent(1)) - (ir::axis(0, block) + ir::axis(axis + 1));
+    const Form inside = ir::constant(extent - ir::Extent(1)) - whole;
     part.domain = ir::pruned(ir::intersection(in.domain(n.domain), {{inside}}), part.extents(), e.to.symbols);
     if (extent.is_constant() && extent.value() % block == 0)
       part.domain = ir::pruned(in.domain(n.domain), part.extents(), e.to.symbols);

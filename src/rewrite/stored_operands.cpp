@@ -104,42 +104,6 @@ bool adds_up(const Pool& p, const Comp& n) {
   return out;
 }
 
-// Sums and products of sums and products in one order, so that equal values are one node.
-Id canonical(Pool& p, Id root) {
-  std::map<Id, Id> done;
-  auto mapped = [&](std::vector<Id> ids) {
-    for (Id& x : ids)
-      if (auto it = done.find(x); it != done.end()) x = it->second;
-    std::sort(ids.begin(), ids.end(), [&](Id a, Id b) { return p.before(a, b); });
-    return ids;
-  };
-  for (Id x : expr::schedule(p, {root})) {
-    const expr::Term t = p[x];
-    std::vector<Id> args;
-    for (int k = 0; k < t.arity(); ++k) args.push_back(done.at(t.args[size_t(k)]));
-    const bool real = t.type == Type::real;
-    if (args.empty()) {
-      done[x] = x;
-    } else if (real && (t.op == Op::mul || t.op == Op::neg)) {
-      const Product all = product_of(p, x);
-      done[x] = term_of(p, {mapped(all.factors), mapped(all.divisors)});
-    } else if (real && t.op == Op::add) {
-      std::vector<Id> terms;
-      for (Id of : expr::addends(p, x)) // what was one term may be a sum by now
-        for (Id term : expr::addends(p, done.count(of) ? done.at(of) : of)) terms.push_back(term);
-      std::sort(terms.begin(), terms.end(), [&](Id a, Id b) { return p.before(a, b); });
-      Id sum = terms[0];
-      for (size_t k = 1; k < terms.size(); ++k) sum = p.make(Op::add, {sum, terms[k]});
-      done[x] = sum;
-    } else {
-      if (args.size() == 2 && expr::row(t.op).commutative && p.before(args[1], args[0]))
-        std::swap(args[0], args[1]);
-      done[x] = p.make(t.op, args);
-    }
-  }
-  return done.at(root);
-}
-
 // 0 where it is absent: a factor of a sum's term, which is then no term.
 Id or_zero(Pool& p, Id term) {
   const expr::Present x = expr::present(p, term);
@@ -205,28 +169,6 @@ public:
   }
 
 private:
-  // Axes in the order in which they lie in the read that has most of them: whoever reads the side finds one
-  // array.
-  std::vector<int> order(const Comp& n, const Side& s, Id value) const {
-    std::vector<int> best;
-    for (Id x : expr::subterms(p_, value, Op::arg)) {
-      std::vector<int> mine;
-      for (auto& f : n.args[size_t(p_[x].whole)].view) {
-        auto axes = f.axes;
-        std::stable_sort(axes.begin(), axes.end(),
-                         [](auto& a, auto& b) { return std::abs(a.second) > std::abs(b.second); });
-        for (auto& [a, k] : axes)
-          if (std::find(mine.begin(), mine.end(), a) == mine.end()) mine.push_back(a);
-      }
-      if (mine.size() > best.size()) best = mine;
-    }
-    std::vector<int> out;
-    for (int a = 0; a < n.axis_count(); ++a)
-      if ((s.all & bit(a)) && std::find(best.begin(), best.end(), a) == best.end()) out.push_back(a);
-    out.insert(out.end(), best.begin(), best.end());
-    return out;
-  }
-
   // What a block of a contraction gives is never stored.
   bool reads_scores(const Comp& m) const {
     return std::any_of(m.args.begin(), m.args.end(), [&](const Arg& a) {
@@ -237,7 +179,7 @@ private:
 
   std::optional<Id> store(Comp& n, const Side& s, const std::string& name, Where where) {
     const Id value = term_of(p_, s.of);
-    const std::vector<int> axes = order(n, s, value);
+    const std::vector<int> axes = axes_as_read(p_, n, s.all, value);
     std::map<int, int> place;
     Comp m;
     Arg read{{0, 0}, {}};
@@ -254,7 +196,7 @@ private:
     if (!in.why().empty() || !index_reads(m).empty() || !write_out(m) || reads_scores(m)) return {};
     // As a node its reads and guards stand in the graph's order, by which the terms are then put in theirs.
     m = *g_[g_.add({std::move(m), name, where})].comp();
-    m.lift[0] = canonical(p_, or_zero(p_, m.lift[0]));
+    m.lift[0] = in_one_order(p_, or_zero(p_, m.lift[0]));
     read.from = {g_.add({std::move(m), name, where}), 0};
     return read_leaf(p_, Type::real, add_read(n, read));
   }
@@ -262,7 +204,7 @@ private:
   // Sums of few terms that it reads; conditions on which term it is are decided then, so that what is left
   // does not depend on how the sum was written.
   bool write_out(Comp& m) {
-    for (int a = 0, count = int(m.args.size()); a < count; ++a) {
+    for (int a = 0; a < int(m.args.size()); ++a) { // what is written out may read another
       const Comp* source = g_[m.args[size_t(a)].from.node].comp();
       const auto terms = source ? written_out(g_, Comp(*source)) : std::nullopt;
       if (!terms) continue;

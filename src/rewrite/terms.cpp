@@ -307,4 +307,62 @@ bool tighten(Graph& g, Comp& n) {
   return true;
 }
 
+// Sums and products of sums and products in one order, so that equal values are one node.
+Id in_one_order(Pool& p, Id root) {
+  std::map<Id, Id> done;
+  auto mapped = [&](std::vector<Id> ids) {
+    for (Id& x : ids)
+      if (auto it = done.find(x); it != done.end()) x = it->second;
+    std::sort(ids.begin(), ids.end(), [&](Id a, Id b) { return p.before(a, b); });
+    return ids;
+  };
+  for (Id x : expr::schedule(p, {root})) {
+    const expr::Term t = p[x];
+    std::vector<Id> args;
+    for (int k = 0; k < t.arity(); ++k) args.push_back(done.at(t.args[size_t(k)]));
+    const bool real = t.type == Type::real;
+    if (args.empty()) {
+      done[x] = x;
+    } else if (real && (t.op == Op::mul || t.op == Op::neg)) {
+      const Product all = product_of(p, x);
+      done[x] = term_of(p, {mapped(all.factors), mapped(all.divisors)});
+    } else if (real && t.op == Op::add) {
+      std::vector<Id> terms;
+      for (Id of : expr::addends(p, x)) // what was one term may be a sum by now
+        for (Id term : expr::addends(p, done.count(of) ? done.at(of) : of)) terms.push_back(term);
+      std::sort(terms.begin(), terms.end(), [&](Id a, Id b) { return p.before(a, b); });
+      Id sum = terms[0];
+      for (size_t k = 1; k < terms.size(); ++k) sum = p.make(Op::add, {sum, terms[k]});
+      done[x] = sum;
+    } else {
+      if (args.size() == 2 && expr::row(t.op).commutative && p.before(args[1], args[0]))
+        std::swap(args[0], args[1]);
+      done[x] = p.make(t.op, args);
+    }
+  }
+  return done.at(root);
+}
+
+// Those of `axes` in the order in which they lie in the read of `value` that has most of them, others first:
+// whoever reads what is stored in this order finds one array.
+std::vector<int> axes_as_read(const Pool& p, const Comp& n, Axes axes, Id value) {
+  std::vector<int> best;
+  for (Id x : expr::subterms(p, value, Op::arg)) {
+    std::vector<int> mine;
+    for (auto& f : n.args[size_t(p[x].whole)].view) {
+      auto moves = f.axes;
+      std::stable_sort(moves.begin(), moves.end(),
+                       [](auto& a, auto& b) { return std::abs(a.second) > std::abs(b.second); });
+      for (auto& [a, k] : moves)
+        if (std::find(mine.begin(), mine.end(), a) == mine.end()) mine.push_back(a);
+    }
+    if (mine.size() > best.size()) best = mine;
+  }
+  std::vector<int> out;
+  for (int a = 0; a < n.axis_count(); ++a)
+    if ((axes & bit(a)) && std::find(best.begin(), best.end(), a) == best.end()) out.push_back(a);
+  out.insert(out.end(), best.begin(), best.end());
+  return out;
+}
+
 } // namespace tang::rewrite

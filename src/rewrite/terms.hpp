@@ -41,6 +41,8 @@ std::set<int> index_reads(const Comp& n);
 
 // Commutative operands in structural order: equal for terms whose reads were numbered in another order.
 Id ordered(Pool& p, Id term);
+Id in_one_order(Pool& p, Id term); // sums of sums and products of products, too
+std::vector<int> axes_as_read(const Pool& p, const Comp& n, Axes axes, Id value);
 // combine[c] is op(left c, right c), whatever the other components do.
 bool is_plain_component(const Pool& p, const Comp& n, size_t c, Op op);
 bool is_plain_fold(const Pool& p, const Comp& n, Op op); // one component and a plain combine

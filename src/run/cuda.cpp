@@ -55,12 +55,13 @@ std::string cuda_source(const Derivation& d, const target::Target& t) {
 }
 
 Backend on_cuda(std::shared_ptr<device::CudaCompiler> compiler, std::shared_ptr<device::Cuda> gpu,
-                const std::string& architecture) {
-  auto print = [](const Derivation& d, const Options& o) {
+                const std::string& architecture, bool early) {
+  auto print = [early](const Derivation& d, const Options& o) {
     device::Unit u{cuda_source(d, o.target), {}};
     for (auto& l : d.kernels.kernels) {
       device::Entry e{l.kernel.name,          "", emit::cuda_blocks(l.kernel), emit::cuda_lanes(l.kernel), 0,
                       int(l.arguments.size())};
+      e.early = early;
       if (l.roles) {
         const kernel::role::Program p = roles_of(l, o.target);
         e.workgroups = p.work, e.lanes = p.fields.threads(), e.local_bytes = p.shared_bytes;
@@ -80,7 +81,8 @@ Backend on_cuda(std::shared_ptr<device::CudaCompiler> compiler, std::shared_ptr<
 }
 
 CudaProgram::CudaProgram(const ir::Graph& g, device::CudaCompiler& compiler,
-                         std::shared_ptr<device::Cuda> gpu, Options o, const std::string& architecture)
-    : Program(g, on_cuda({&compiler, [](auto*) {}}, std::move(gpu), architecture), std::move(o)) {}
+                         std::shared_ptr<device::Cuda> gpu, Options o, const std::string& architecture,
+                         bool early)
+    : Program(g, on_cuda({&compiler, [](auto*) {}}, std::move(gpu), architecture, early), std::move(o)) {}
 
 } // namespace tang::run

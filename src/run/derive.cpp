@@ -56,17 +56,19 @@ bool is_array(const ir::Graph& g, ir::NodeId id) {
   return std::count_if(shape.begin(), shape.end(), [](auto& e) { return !e.is_constant() || e.value() >= long_axis; }) >= 2;
 }
 
-// Arrays, and whatever products read, are stored in `f`, unless the schedule says otherwise.
+// Arrays, and whatever products read, are stored in `f`, unless the schedule says otherwise; parts of sums are stored.
 void store_operands(ir::Graph& g, ir::Format f, schedule::Schedule& s) {
   std::set<ir::NodeId> nodes = rewrite::operands(g);
   for (ir::NodeId id = 0; id < g.nodes.size(); ++id)
     if (is_array(g, id)) nodes.insert(id);
-  for (ir::NodeId id : nodes) {
+  auto fields = [&](ir::NodeId id) -> schedule::GroupFields& {
     const schedule::GroupFields* told = schedule::fields_of(s, g, id);
-    schedule::GroupFields fields = told ? *told : schedule::GroupFields{};
-    if (!fields.store) fields.store = f;
-    s.groups[schedule::key(g, id)] = fields;
-  }
+    return s.groups[schedule::key(g, id)] = told ? *told : schedule::GroupFields{};
+  };
+  for (ir::NodeId id : nodes)
+    if (auto& x = fields(id); !x.store) x.store = f;
+  for (ir::NodeId id : rewrite::parts(g))
+    if (auto& x = fields(id); !x.stored) x.stored = true;
 }
 
 // Arguments that lie in one place: a donated state and its new value.
@@ -196,7 +198,7 @@ Derivation derive(const ir::Graph& g, const Options& o) {
   std::set<ir::NodeId> narrow;
   if (operands && expr::row(*o.operands).bits == 16) narrow = rewrite::operands(graph);
   if (o.target.warpgroups) graph = rewrite::row_weights(rewrite::narrow_operands(graph, narrow));
-  if (operands) graph = rewrite::stored_operands(graph);
+  if (operands) graph = rewrite::turned_alike(rewrite::stored_operands(rewrite::part_sums(graph, o.target.workers)));
   schedule::Schedule schedule = o.schedule;
   schedule.alignment = std::max(schedule.alignment, o.target.alignment);
   graph = split(rewrite::for_planning(rewrite::own_formats(graph), o.optimize && o.target.sum_cost > 0), schedule);

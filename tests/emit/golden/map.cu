@@ -1,4 +1,5 @@
 extern "C" __global__ void __launch_bounds__(64, 1) map(const float* const m0, float* const m1) {
+  tang_follow();
   const int lane = (int)threadIdx.x;
   const int64_t wg = (int64_t)blockIdx.x;
   const int64_t x0 = wg * 32;

@@ -1,4 +1,5 @@
 extern "C" __global__ void __launch_bounds__(64, 1) row_fold(const float* const m0, float* const m1) {
+  tang_follow();
   extern __shared__ __align__(16) unsigned char shared[];
   float* const m2 = (float*)(shared + 0);
   const int lane = (int)threadIdx.x;
