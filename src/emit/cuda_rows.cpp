@@ -339,6 +339,9 @@ std::string tests(RowText& t, const std::vector<kernel::Bounds>& partial, const 
   return all.empty() ? any : all + " && (" + any + ")";
 }
 
+// Destinations of one statement lie alike: all are packed in halves, or none is.
+std::string halves(size_t destination) { return destination ? "v" + number(int64_t(destination)) : "v"; }
+
 void print_apply(Unit& u, const kernel::Apply& a, const kernel::role::Rows& s) {
   const Var column = s.column;
   u.open("");
@@ -360,7 +363,7 @@ void print_apply(Unit& u, const kernel::Apply& a, const kernel::role::Rows& s) {
   u.line("#pragma unroll");
   if (column >= 0) {
     u.open("for (int e2 = 0; e2 < " + number(n / 2) + "; ++e2)");
-    if (packed) u.line("float v[2];");
+    for (size_t d = 0; packed && d < a.dst.size(); ++d) u.line("float " + halves(d) + "[2];");
     t.load_pairs(roots);
     u.line("#pragma unroll");
     u.open("for (int e = 2 * e2; e < 2 * e2 + 2; ++e)");
@@ -374,7 +377,7 @@ void print_apply(Unit& u, const kernel::Apply& a, const kernel::role::Rows& s) {
     const bool fills = d < a.fill.size() && a.fill[d] && !live.empty();
     std::string value = t.value(a.body.values[d]);
     if (fills) value = "(" + live + " ? " + value + " : " + literal(*a.fill[d], false) + ")";
-    std::string place = packed ? "v[e & 1]" : "m" + std::to_string(a.dst[d].memory) + "[" + i + "]";
+    std::string place = packed ? halves(d) + "[e & 1]" : "m" + std::to_string(a.dst[d].memory) + "[" + i + "]";
     std::string store = place + " = " + value + ";";
     if (global) {
       place = "m" + std::to_string(a.dst[d].memory) + "[";
@@ -386,9 +389,9 @@ void print_apply(Unit& u, const kernel::Apply& a, const kernel::role::Rows& s) {
     u.line((live.empty() || fills ? "" : "if (" + live + ") ") + store);
   }
   u.close();
-  if (packed)
-    u.line("m" + std::to_string(a.dst[0].memory) + "[e2] = " + pack(u.memory(a.dst[0].memory).format) +
-           "(v[0], v[1]);");
+  for (size_t d = 0; packed && d < a.dst.size(); ++d)
+    u.line("m" + std::to_string(a.dst[d].memory) + "[e2] = " + pack(u.memory(a.dst[d].memory).format) + "(" +
+           halves(d) + "[0], " + halves(d) + "[1]);");
   if (column >= 0) u.close();
   if (column < 0 && global) u.close();
   u.close();

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tang/expr/effort.hpp"
+
 namespace tang::kernel::role {
 
 namespace {
@@ -238,8 +240,23 @@ int64_t Expander::held(const std::vector<Flying>& over) const {
   return always + most;
 }
 
+// Registers of a lane beside its fragments: what a statement's elementary functions are made of, and make, stays
+// until the statement's value is complete. A skewed loop counts all its fragments, most of which are idle then.
+int64_t Expander::spare() const {
+  constexpr int64_t each = 16; // of a function after the first
+  int64_t most = 1;
+  for (auto& s : parts_.pipe->body) {
+    auto* a = std::get_if<Apply>(&s.node);
+    if (!a || f_.skew) continue;
+    int64_t functions = 0;
+    for (Id id : expr::schedule(*k_.pool, a->body.values)) functions += expr::effort((*k_.pool)[id].op) > 1;
+    most = std::max(most, functions);
+  }
+  return spare_registers + each * (most - 1);
+}
+
 std::string Expander::fields_refuse() const {
-  if (const int64_t n = held({}); n + spare_registers > f_.math_registers)
+  if (const int64_t n = held({}); n + spare() > f_.math_registers)
     return "fragments take " + std::to_string(n) + " registers of a lane";
   const size_t n = parts_.contracts.size();
   if (sums_integers() && (f_.skew || !is_one_sum())) return "integers are summed in the loop of one sum";

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <functional>
 
-#include "tang/lower/segments.hpp"
 #include "tang/lower/tensor_lowerer.hpp"
 
 namespace tang::lower {
@@ -195,18 +194,15 @@ No TensorLowerer::contract(const ir::Comp& n, const std::vector<int>& core, cons
 }
 
 // Blocks of the loop's axis: where some point lives, and where all do. A ragged end is a bound like any
-// other, unless another bound and the ragged end of the rows imply it. Pieces of a union share one loop from
-// the first live block to the last; blocks are full where one piece is.
+// other, unless another bound and the ragged end of the rows imply it.
 No TensorLowerer::masks(const ir::Comp& n, const std::vector<int>& core) {
-  std::vector<std::vector<kernel::Segment>> pieces;
   domain_ = ragged(n, core);
-  for (auto& piece : domain_)
-    pieces.push_back(segments(f_, n, core, piece, tensor_.loop, lets_, true,
-                              [&](int arg) { return extrema(n, core, arg); }));
-  if (pieces.empty()) return "it is empty";
-  pipe_.segments = pieces[0];
-  if (pieces.size() == 1) return {};
-  return joined(pieces);
+  if (domain_.empty()) return "it is empty";
+  const Known known{
+      [&](int arg) { return extrema(n, core, arg); },
+      [&](const std::vector<const ir::Form*>& bounds) { return runs(n, core, bounds); }};
+  pipe_.segments = segments(f_, n, core, domain_, tensor_.loop, lets_, true, known);
+  return {};
 }
 
 // The domain of the loop's terms, with its ragged end.
@@ -230,34 +226,6 @@ ir::Domain TensorLowerer::ragged(const ir::Comp& n, const std::vector<int>& core
     out.push_back(piece);
   }
   return out;
-}
-
-No TensorLowerer::joined(const std::vector<std::vector<kernel::Segment>>& pieces) {
-  auto join = [&](kernel::Let::Kind kind,
-                  const std::function<kernel::Affine(const std::vector<kernel::Segment>&)>& of) {
-    const kernel::Var v = f_.k.fresh("s");
-    kernel::Let l{v, kind, {}, 1, {}};
-    for (auto& p : pieces) l.operands.push_back(of(p));
-    lets_.push_back({l});
-    return variable(v);
-  };
-  using Segments = std::vector<kernel::Segment>;
-  const Affine lo = join(kernel::Let::min, [](const Segments& p) { return p.front().begin; });
-  const Affine hi = join(kernel::Let::max, [](const Segments& p) { return p.back().end; });
-  // Full blocks of pieces that begin together reach as far as the longest of them; of others, those of the
-  // first.
-  bool together = true;
-  for (auto& p : pieces) together &= p.size() == 3 && p[1].begin == pieces[0][1].begin;
-  if (!together) {
-    if (pieces[0].size() != 3)
-      pipe_.segments = {{lo, hi, true}};
-    else
-      pipe_.segments = {{lo, pieces[0][1].begin, true}, pieces[0][1], {pieces[0][1].end, hi, true}};
-    return {};
-  }
-  const Affine full = join(kernel::Let::max, [](const Segments& p) { return p[1].end; });
-  pipe_.segments = {{lo, pieces[0][1].begin, true}, {pieces[0][1].begin, full, false}, {full, hi, true}};
-  return {};
 }
 
 // A port to its buffer: a state as it is, or a map of the group's results.
