@@ -300,22 +300,19 @@ std::string RowText::bounds(const kernel::Bounds& all, bool& needs_column) {
     const int64_t k = column_ >= 0 ? coefficient(c.affine, column_) : 0;
     bool gathers_column = false;
     for (auto& r : c.refs) gathers_column |= moves(b_.refs[size_t(r.first)].index);
-    std::string test;
-    if (gathers_column) {
-      test = "(" + coordinate(c, false) + ") >= 0";
-    } else {
-      const std::string as = u_.fresh("g");
-      u_.line("int " + as + "[2];");
-      u_.line("#pragma unroll");
-      u_.open("for (int r = 0; r < 2; ++r)");
-      name_coordinates(true);
-      Coordinate at = c;
-      if (k) at.affine = at.affine - kernel::variable(column_, k);
-      u_.line(as + "[r] = " + coordinate(at, true) + (k ? " + " + number(k) + " * pair;" : ";"));
-      u_.close();
-      test = as + "[" + row_of_element +
-             "] >= " + (k ? number(-k) + " * ((e >> 2) * 8 + (e & 1))" : std::string("0"));
-    }
+    const std::string as = u_.fresh("g");
+    u_.line("int " + as + "[2];");
+    u_.line("#pragma unroll");
+    u_.open("for (int r = 0; r < 2; ++r)");
+    name_coordinates(true);
+    Coordinate at = c, along{{}, {}}; // of the row; of the column
+    if (k) at.affine = at.affine - kernel::variable(column_, k);
+    if (gathers_column) std::swap(at.refs, along.refs);
+    u_.line(as + "[r] = " + coordinate(at, true) + (k ? " + " + number(k) + " * pair;" : ";"));
+    u_.close();
+    const std::string test = as + "[" + row_of_element + "]" +
+                             (gathers_column ? " + (" + coordinate(along, false) + ")" : "") + " >= " +
+                             (k ? number(-k) + " * ((e >> 2) * 8 + (e & 1))" : std::string("0"));
     needs_column |= gathers_column;
     out += (out.empty() ? "" : " && ") + test;
   }

@@ -240,19 +240,19 @@ int64_t Expander::held(const std::vector<Flying>& over) const {
   return always + most;
 }
 
-// Registers of a lane beside its fragments: what a statement's elementary functions are made of, and make, stays
-// until the statement's value is complete. A skewed loop counts all its fragments, most of which are idle then.
+// Registers of a lane beside its fragments: what a statement's elementary functions and further results are made
+// of stays until all are complete. A skewed loop counts all its fragments, most of which are idle then.
 int64_t Expander::spare() const {
-  constexpr int64_t each = 16; // of a function after the first
-  int64_t most = 1;
+  constexpr int64_t each = 16, most_each = 2; // of a function after the first; a further result is worth more
+  int64_t most = 0;
   for (auto& s : parts_.pipe->body) {
     auto* a = std::get_if<Apply>(&s.node);
     if (!a || f_.skew) continue;
-    int64_t functions = 0;
-    for (Id id : expr::schedule(*k_.pool, a->body.values)) functions += expr::effort((*k_.pool)[id].op) > 1;
-    most = std::max(most, functions);
+    int64_t more = -1 + (most_each + 1) * int64_t(a->dst.size() - 1);
+    for (Id id : expr::schedule(*k_.pool, a->body.values)) more += expr::effort((*k_.pool)[id].op) > 1;
+    most = std::max(most, std::min(more, most_each));
   }
-  return spare_registers + each * (most - 1);
+  return spare_registers + each * most;
 }
 
 std::string Expander::fields_refuse() const {

@@ -195,8 +195,8 @@ No TensorLowerer::contract(const ir::Comp& n, const std::vector<int>& core, cons
 
 // Blocks of the loop's axis: where some point lives, and where all do. A ragged end is a bound like any
 // other, unless another bound and the ragged end of the rows imply it.
-No TensorLowerer::masks(const ir::Comp& n, const std::vector<int>& core) {
-  domain_ = ragged(n, core);
+No TensorLowerer::masks(const ir::Comp& n, const ir::Domain& domain, const std::vector<int>& core) {
+  domain_ = ragged(n, domain, core);
   if (domain_.empty()) return "it is empty";
   const Known known{
       [&](int arg) { return extrema(n, core, arg); },
@@ -206,13 +206,14 @@ No TensorLowerer::masks(const ir::Comp& n, const std::vector<int>& core) {
 }
 
 // The domain of the loop's terms, with its ragged end.
-ir::Domain TensorLowerer::ragged(const ir::Comp& n, const std::vector<int>& core) const {
+ir::Domain TensorLowerer::ragged(const ir::Comp& n, const ir::Domain& domain,
+                                 const std::vector<int>& core) const {
   int axis = -1;
   for (int a = 0; a < n.axis_count(); ++a)
     if (core[size_t(a)] == tensor_.loop) axis = a;
   const int64_t whole = n.extent(axis).value();
   ir::Domain out;
-  for (ir::Conj piece : n.domain) {
+  for (ir::Conj piece : domain) {
     if (whole % f_.tile(tensor_.loop)) {
       const ir::Form tail = ir::constant(ir::Extent(whole - 1)) - ir::axis(axis);
       bool implied = false;
@@ -299,11 +300,13 @@ Result<GroupKernels> TensorLowerer::run() {
       lets_.push_back({kernel::Let{f_.block[a], kernel::Let::affine, {constant(0)}, 1, {}}});
   pipe_.reverse = !form.absorb.base.empty() && n.monoid->commutative;
   const bool weighs = form.absorb.base.empty() && !group_.shared.empty();
-  for (auto& member : group_.members) start(member);
+  const std::optional<Key> key = weighs ? few_keys(g_, m) : std::nullopt;
+  for (auto& member : group_.members)
+    if (!key) start(member);
   if (form.absorb.base.empty() && !weighs) {
     const int64_t whole = round_up(group_.extent[size_t(tensor_.loop)], pipe_.step);
     pipe_.segments = {{constant(0), constant(whole), false}};
-  } else if (No no = masks(n, m.axis)) {
+  } else if (No no = masks(n, key ? key->domain : n.domain, m.axis)) {
     return Refusal{*no};
   }
   for (size_t x = 0; x < group_.shared.size(); ++x) {
@@ -316,8 +319,8 @@ Result<GroupKernels> TensorLowerer::run() {
     state({s.node, 0}, core, "d", choice_.shared[x]->sides.n[0]);
     if (No no = contract(shared, core, *choice_.shared[x], {s.node, 0}, {}, false)) return Refusal{*no};
   }
-  if (No no = weighs ? weigh() : absorb(m, form)) return Refusal{*no};
-  for (auto& member : group_.members)
+  if (No no = key ? weigh_by_key(m, *key) : weighs ? weigh() : absorb(m, form)) return Refusal{*no};
+  for (auto& member : key ? std::vector<plan::Member>() : group_.members)
     for (uint32_t c = 0; c < comp(member.node).lift.size(); ++c)
       if (No no = output(comp(member.node), member.axis, {member.node, c}, true)) return Refusal{*no};
   for (auto& e : group_.epilogues)
@@ -377,9 +380,8 @@ Result<GroupKernels> lower_tensor(ir::Graph& g, const plan::Plan& p, const Surro
   for (auto& m : forms.members)
     if (m.held) return Refusal{"a state in a narrow format"};
   auto candidates = tensor_choices(g, p, group, forms, s, t);
-  if (!candidates) return Refusal{candidates.why()};
-  std::string why = "no tile sizes";
-  for (auto& c : *candidates) {
+  std::string why = candidates ? "no tile sizes" : candidates.why();
+  for (auto& c : candidates ? *candidates : std::vector<TensorChoice>()) {
     Choice choice = forms;
     choice.tile = c.tile;
     choice.rows = choice.vectors = choice.lanes = 1;

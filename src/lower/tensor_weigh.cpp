@@ -221,7 +221,7 @@ No TensorLowerer::weigh() {
     const ir::Id exists = expr::present(g_.pool, n.lift[0]).when;
     const std::optional<expr::Id> mine =
         exists == expr::yes(g_.pool) ? std::nullopt : std::optional(b.value(exists));
-    const ir::Domain domain = ragged(n, m.axis);
+    const ir::Domain domain = ragged(n, n.domain, m.axis);
     const std::vector<Bounds> pieces = domain == ir::everywhere() ? std::vector<Bounds>{} : b.pieces(domain);
     if (i == 0) when = mine, partial = pieces;
     if (when != mine || !same_pieces(partial, pieces)) return "its results live at different points";
@@ -264,9 +264,13 @@ No TensorLowerer::weigh() {
   std::vector<int> tiles;
   for (size_t i = 0; i < weights.size(); ++i)
     tiles.push_back(fragment("p", {axes[0].extent, axes[1].extent}, tensor_.format));
-  // What is dear in several weights is evaluated once if they are made together; else the first product
-  // begins before the others' weights are made.
-  const bool together = share_dear(p, values(), leaves);
+  // What is dear in several weights, or a test of integers at the loop's places, is evaluated once if they are
+  // made together; else the first product begins before the others' weights are made.
+  bool together = weights.size() > 1 && share_dear(p, values(), leaves);
+  for (auto& piece : partial)
+    for (auto& c : piece)
+      for (auto& [r, k] : c.refs)
+        for (auto& at : all.refs[size_t(r)].index) together |= coefficient(at.affine, axes[1].var) != 0;
   if (together) {
     std::vector<Ref> dst;
     for (int t : tiles) dst.push_back(whole(t, axes));

@@ -46,14 +46,16 @@ Case variant(const std::string& what) {
   }
   if (what == "softcap") o.changes.push_back(models::soft_cap(2));
   if (what == "bias") {
-    bias = b.input("bias", {2 * rows + 1});
-    o.changes.push_back(models::distance_bias(bias, rows));
+    bias = b.input("bias", {8, heads});
+    o.changes.push_back(models::relative_bias(bias, {64, true}));
+    of.push_back(bias);
   }
   const auto a = models::attention(q, k, v, o);
   const ir::Tensor dout = b.input("dout", a.out.shape(), bf16);
   const auto g = diff::vjp(a.out, dout, of);
   b.output(a.out, "out", bf16);
   b.output(g[0], "dq", bf16), b.output(g[1], "dk", bf16), b.output(g[2], "dv", bf16);
+  if (what == "bias") b.output(g[3], "dbias");
   c.graph = b.graph();
   c.inputs = random_inputs(c.graph, c.inputs);
   for (auto& n : c.graph.nodes)
@@ -139,9 +141,10 @@ TEST(tensor_masks, gradients_of_variants_equal_the_oracle_and_visit_what_lives) 
           const bool across = l.label.find("dk") != std::string::npos || l.label.find("dv") != std::string::npos;
           if (what == "prefix" || what == "document")
             expect_trips(l, globals, [&](int64_t i, int64_t j) { return across ? c.live(j, i) : c.live(i, j); });
-          if (across && what != "bias" && what != "prefix") expect_roles(l, *l.roles, globals);
+          if ((across && what != "prefix") || l.label.find("dbias") != std::string::npos) expect_roles(l, *l.roles, globals);
         });
-    EXPECT_EQ(kernels, 3) << what << "\n" << plan::print(program.plan); // forward, dq, dk with dv
+    // Forward, dq, dk with dv, and the sums of a bias's rows.
+    EXPECT_EQ(kernels, what == "bias" ? 4 : 3) << what << "\n" << plan::print(program.plan);
     for (auto& [name, raw] : eval::run(c.graph, c.inputs)) {
       const eval::Array a = filled(raw);
       double top = 0, off = 0;
