@@ -314,7 +314,7 @@ std::string RowText::bounds(const kernel::Bounds& all, bool& needs_column) {
                              (gathers_column ? " + (" + coordinate(along, false) + ")" : "") + " >= " +
                              (k ? number(-k) + " * ((e >> 2) * 8 + (e & 1))" : std::string("0"));
     needs_column |= gathers_column;
-    out += (out.empty() ? "" : " && ") + test;
+    out += (out.empty() ? "(" : " & (") + test + ")"; // no branches: reads are checked where they must be
   }
   return out.empty() ? "true" : out;
 }
@@ -331,9 +331,9 @@ const char* pack(Format f) { return f == Format::f16 ? "tang_pack_f16" : "tang_p
 std::string tests(RowText& t, const std::vector<kernel::Bounds>& partial, const kernel::Bounds& bounds) {
   bool column = false;
   std::string any, all = bounds.empty() ? "" : t.bounds(bounds, column);
-  for (auto& p : partial) any += (any.empty() ? "(" : " || (") + t.bounds(p, column) + ")";
+  for (auto& p : partial) any += (any.empty() ? "(" : " | (") + t.bounds(p, column) + ")";
   if (any.empty()) return all;
-  return all.empty() ? any : all + " && (" + any + ")";
+  return all.empty() ? any : all + " & (" + any + ")";
 }
 
 // Destinations of one statement lie alike: all are packed in halves, or none is.
@@ -348,7 +348,7 @@ void print_apply(Unit& u, const kernel::Apply& a, const kernel::role::Rows& s) {
   t.prepare(roots);
   const bool global = u.memory(a.dst[0].memory).home == kernel::Home::global;
   std::string live = tests(t, a.partial, a.bounds);
-  if (a.body.when) live += (live.empty() ? "" : " && ") + t.value(*a.body.when);
+  if (a.body.when) live += (live.empty() ? "" : " & ") + t.value(*a.body.when);
   const std::string i = column >= 0 ? "e" : "r";
   int64_t n = 2;
   bool packed = false;
@@ -373,7 +373,10 @@ void print_apply(Unit& u, const kernel::Apply& a, const kernel::role::Rows& s) {
     const Memory& m = u.memory(a.dst[d].memory);
     const bool fills = d < a.fill.size() && a.fill[d] && !live.empty();
     std::string value = t.value(a.body.values[d]);
-    if (fills) value = "(" + live + " ? " + value + " : " + literal(*a.fill[d], false) + ")";
+    if (fills) { // selected, not branched to
+      u.line("const float all" + number(int64_t(d)) + " = " + value + ";");
+      value = "(" + live + " ? all" + number(int64_t(d)) + " : " + literal(*a.fill[d], false) + ")";
+    }
     std::string place = packed ? halves(d) + "[e & 1]" : "m" + std::to_string(a.dst[d].memory) + "[" + i + "]";
     std::string store = place + " = " + value + ";";
     if (global) {

@@ -1,6 +1,6 @@
-// Keyed rows: a sum over rows and terms of a contraction, each added at a point that a key decides, first sums
-// the terms of a row at every point, then the rows. The first has a tile's rows, so that the tile is shared
-// with the other sums of its rows.
+// Keyed rows: a sum over rows and terms of a contraction, each added at a point that a key decides, first
+// sums the terms of a row at every point, then the rows. The first has a tile's rows, so that the tile is
+// shared with the other sums of its rows.
 #include <algorithm>
 
 #include "tang/rewrite/directed.hpp"
@@ -43,7 +43,9 @@ std::optional<Comp> of_rows(Graph& g, const Comp& n, int fold) {
   out.points.push_back(n.folds[size_t(fold - points)]);
   for (size_t f = 0; f < n.folds.size(); ++f)
     if (int(f) != fold - points) out.folds.push_back(n.folds[f]);
-  Import in(g.pool, n, out, [&](int a) { return ir::axis(a < points ? a : a == fold ? points : a < fold ? a + 1 : a); });
+  Import in(g.pool, n, out, [&](int a) {
+    return ir::axis(a < points || a > fold ? a : a == fold ? points : a + 1);
+  });
   out.lift = {in.body(n.lift[0])};
   out.domain = in.domain(n.domain);
   out.monoid = n.monoid;
