@@ -8,7 +8,7 @@
 //   polynomials, each timed      compile-choices WORK     the same, compiled only
 // WORK: gemm M N K nn|nt|tn|tt FORMAT, conv BATCH HEIGHT WIDTH CHANNELS OUTS TAPS STRIDE GROUPS FORMAT
 // (channels last, padded by half the taps), or attention BATCH HEADS KV_HEADS ROWS KEYS D MASK; the second
-// letter of a transpose is B's: t is [N, K]. MASK: full, causal, window, softcap, alibi, prefix, document
+// letter of a transpose is B's: t is [N, K]. MASK: full, causal, window, softcap, alibi, prefix, t5, document
 // (causal too). Or a transformer block: block ROWS FORMAT forward|both, both with its gradients.
 // Usage: tensor [CACHE FOLDER].
 #include <algorithm>
@@ -194,6 +194,12 @@ private:
       std::vector<float> slopes;
       for (int64_t h = 0; h < w.heads; ++h) slopes.push_back(float(w.slope(h)));
       p->write("slopes", slopes.data());
+    }
+    if (w.mask == "t5") {
+      std::vector<float> table;
+      for (int64_t x = 0; x < Work::buckets * w.heads; ++x)
+        table.push_back(Work::bias(x / w.heads, x % w.heads));
+      p->write("table", table.data());
     }
     if (w.mask == "document") {
       std::vector<int32_t> start, end;

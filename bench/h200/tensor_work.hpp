@@ -123,6 +123,8 @@ struct Work {
           group() > 1 ? std::vector<ir::Extent>{kv, group()} : std::vector<ir::Extent>{heads};
       o.changes.push_back(models::alibi(b.input("slopes", of)));
     }
+    ir::Tensor table;
+    if (mask == "t5") o.changes.push_back(bucket_bias(table = b.input("table", {buckets, heads})));
     if (mask == "document") {
       ir::Tensor start = b.input("start", {batch, rows}, ir::Format::i32),
                  end = b.input("end", {batch, rows}, ir::Format::i32);
@@ -133,8 +135,11 @@ struct Work {
     b.output(a.lse, "lse");
     if (backward()) {
       const ir::Tensor dout = b.input("dout", a.out.shape(), f);
-      const auto d = diff::vjp(a.out, dout, {q, x, y});
+      std::vector<ir::Tensor> of{q, x, y};
+      if (mask == "t5") of.push_back(table);
+      const auto d = diff::vjp(a.out, dout, of);
       b.output(d[0], "dq", f), b.output(d[1], "dk", f), b.output(d[2], "dv", f);
+      if (mask == "t5") b.output(d[3], "dtable");
     }
     return b.graph();
   }
@@ -160,6 +165,29 @@ struct Work {
     return b.graph();
   }
 
+  // A learned bias of the distance row - key, 64 distances a bucket: table [buckets, heads].
+  static models::Change bucket_bias(const ir::Tensor& table) {
+    return [table](const ir::Scalar& score, const models::Spot& s) {
+      const ir::Axis e = ir::axis("e", s.rows + s.keys - ir::Extent(1));
+      const ir::Index back = ir::Index(s.rows) - ir::Index(1) - ir::Index(e);
+      const ir::Tensor of = ir::map({e}, bucket(ir::iota(back + s.first)), "buckets");
+      const ir::Index at = of.at({ir::Index(s.key) - ir::Index(s.row) + ir::Index(s.rows) - ir::Index(1)});
+      return score + table.at({at, s.heads[0]});
+    };
+  }
+
+  static constexpr int64_t buckets = 32, bucket_width = 64;
+
+  static ir::Scalar bucket(const ir::Scalar& distance) {
+    return ir::min(ir::max(distance / int(bucket_width) + int(buckets / 2), 0), int(buckets - 1));
+  }
+
+  static int64_t bucket(int64_t distance) {
+    return std::clamp<int64_t>(int64_t(std::floor(double(distance) / bucket_width)) + buckets / 2, 0, buckets - 1);
+  }
+
+  static float bias(int64_t bucket, int64_t head) { return float(std::cos(double(32 * head + bucket))); }
+
   static constexpr int64_t window = 128, prefix = 256, document = 700;
   static constexpr double cap = 20, scale_a = 0.5, scale_b = 0.25;
 
@@ -173,13 +201,14 @@ struct Work {
   }
 
   int64_t last(int64_t i) const {
-    if (mask == "full" || mask == "softcap" || mask == "alibi") return keys;
+    if (mask == "full" || mask == "softcap" || mask == "alibi" || mask == "t5") return keys;
     const int64_t causal = std::clamp<int64_t>(position(i) + 1, 0, keys);
     return mask == "prefix" ? std::max(causal, std::min(prefix, keys)) : causal;
   }
 
   double changed(double score, int64_t head, int64_t i, int64_t j) const {
     if (mask == "softcap") return cap * std::tanh(score / cap);
+    if (mask == "t5") return score + double(bias(bucket(position(i) - j), head));
     return mask == "alibi" ? score - slope(head) * double(position(i) - j) : score;
   }
 

@@ -91,7 +91,8 @@ private:
 
   void print(const Locate& x) {
     const std::string m = "m" + number(x.memory);
-    u.line("const float* const " + m + " = (const float*)(raw + (" + place(x.ring, x.at) +
+    const std::string type = "const " + std::string(element_type(u.memory(x.memory).format)) + "* const ";
+    u.line(type + m + " = (" + type + ")(raw + (" + place(x.ring, x.at) +
            " - tang_shared(raw)));");
     u.line("(void)" + m + ";");
   }

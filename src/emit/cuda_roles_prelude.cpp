@@ -139,7 +139,7 @@ TANG float tang_fma_exp2(float x) {
   return p * __uint_as_float((__float_as_uint(t) << 23) + 0x3f800000u);
 }
 template <int N> TANG float tang_some_exp2(int e, float x) { return (e & 7) < N ? tang_fma_exp2(x) : tang_fast_exp2(x); }
-TANG float tang_fast_recip(float x) { float y; asm("rcp.approx.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
+TANG float tang_fast_recip(float x) { float y; asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
 TANG float tang_nan_max(float a, float b) { float y; asm("max.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b)); return y; }
 TANG float tang_nan_min(float a, float b) { float y; asm("min.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b)); return y; }
 )";

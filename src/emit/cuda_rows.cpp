@@ -231,24 +231,21 @@ std::string RowText::bounds(const kernel::Bounds& all, bool& needs_column) {
     const int64_t k = column_ >= 0 ? coefficient(c.affine, column_) : 0;
     bool gathers_column = false;
     for (auto& r : c.refs) gathers_column |= moves(b_.refs[size_t(r.first)].index);
-    std::string test;
-    if (gathers_column) {
-      test = "(" + coordinate(c, false) + ") >= 0";
-    } else {
-      const std::string as = u_.fresh("g");
-      u_.line("int " + as + "[2];");
-      u_.line("#pragma unroll");
-      u_.open("for (int r = 0; r < 2; ++r)");
-      name_coordinates(true);
-      Coordinate at = c;
-      if (k) at.affine = at.affine - kernel::variable(column_, k);
-      u_.line(as + "[r] = " + coordinate(at, true) + (k ? " + " + number(k) + " * pair;" : ";"));
-      u_.close();
-      test = as + "[" + row_of_element +
-             "] >= " + (k ? number(-k) + " * ((e >> 2) * 8 + (e & 1))" : std::string("0"));
-    }
+    const std::string as = u_.fresh("g");
+    u_.line("int " + as + "[2];");
+    u_.line("#pragma unroll");
+    u_.open("for (int r = 0; r < 2; ++r)");
+    name_coordinates(true);
+    Coordinate at = c, along{{}, {}}; // of the row; of the column
+    if (k) at.affine = at.affine - kernel::variable(column_, k);
+    if (gathers_column) std::swap(at.refs, along.refs);
+    u_.line(as + "[r] = " + coordinate(at, true) + (k ? " + " + number(k) + " * pair;" : ";"));
+    u_.close();
+    const std::string test = as + "[" + row_of_element + "]" +
+                             (gathers_column ? " + (" + coordinate(along, false) + ")" : "") + " >= " +
+                             (k ? number(-k) + " * ((e >> 2) * 8 + (e & 1))" : std::string("0"));
     needs_column |= gathers_column;
-    out += (out.empty() ? "" : " && ") + test;
+    out += (out.empty() ? "(" : " & (") + test + ")"; // no branches: reads are checked where they must be
   }
   return out.empty() ? "true" : out;
 }
@@ -265,10 +262,13 @@ const char* pack(Format f) { return f == Format::f16 ? "tang_pack_f16" : "tang_p
 std::string tests(RowText& t, const std::vector<kernel::Bounds>& partial, const kernel::Bounds& bounds) {
   bool column = false;
   std::string any, all = bounds.empty() ? "" : t.bounds(bounds, column);
-  for (auto& p : partial) any += (any.empty() ? "(" : " || (") + t.bounds(p, column) + ")";
+  for (auto& p : partial) any += (any.empty() ? "(" : " | (") + t.bounds(p, column) + ")";
   if (any.empty()) return all;
-  return all.empty() ? any : all + " && (" + any + ")";
+  return all.empty() ? any : all + " & (" + any + ")";
 }
+
+// Destinations of one statement lie alike: all are packed in halves, or none is.
+std::string halves(size_t destination) { return destination ? "v" + number(int64_t(destination)) : "v"; }
 
 void print_apply(Unit& u, const kernel::Apply& a, const kernel::role::Rows& s) {
   const Var column = s.column;
@@ -279,7 +279,7 @@ void print_apply(Unit& u, const kernel::Apply& a, const kernel::role::Rows& s) {
   t.prepare(roots);
   const bool global = u.memory(a.dst[0].memory).home == kernel::Home::global;
   std::string live = tests(t, a.partial, a.bounds);
-  if (a.body.when) live += (live.empty() ? "" : " && ") + t.value(*a.body.when);
+  if (a.body.when) live += (live.empty() ? "" : " & ") + t.value(*a.body.when);
   const std::string i = column >= 0 ? "e" : "r";
   int64_t n = 2;
   bool packed = false;
@@ -291,7 +291,7 @@ void print_apply(Unit& u, const kernel::Apply& a, const kernel::role::Rows& s) {
   int loops = 0;
   if (column >= 0) {
     loops = t.open_pairs(n / 2, roots);
-    if (packed) u.line("float v[2];");
+    for (size_t d = 0; packed && d < a.dst.size(); ++d) u.line("float " + halves(d) + "[2];");
     u.line("#pragma unroll");
     u.open("for (int e = 2 * e2; e < 2 * e2 + 2; ++e)");
   } else {
@@ -304,8 +304,11 @@ void print_apply(Unit& u, const kernel::Apply& a, const kernel::role::Rows& s) {
     const Memory& m = u.memory(a.dst[d].memory);
     const bool fills = d < a.fill.size() && a.fill[d] && !live.empty();
     std::string value = t.value(a.body.values[d]);
-    if (fills) value = "(" + live + " ? " + value + " : " + literal(*a.fill[d], false) + ")";
-    std::string place = packed ? "v[e & 1]" : "m" + std::to_string(a.dst[d].memory) + "[" + i + "]";
+    if (fills) { // selected, not branched to
+      u.line("const float all" + number(int64_t(d)) + " = " + value + ";");
+      value = "(" + live + " ? all" + number(int64_t(d)) + " : " + literal(*a.fill[d], false) + ")";
+    }
+    std::string place = packed ? halves(d) + "[e & 1]" : "m" + std::to_string(a.dst[d].memory) + "[" + i + "]";
     std::string store = place + " = " + value + ";";
     if (global) {
       place = "m" + std::to_string(a.dst[d].memory) + "[";
@@ -317,9 +320,9 @@ void print_apply(Unit& u, const kernel::Apply& a, const kernel::role::Rows& s) {
     u.line((live.empty() || fills ? "" : "if (" + live + ") ") + store);
   }
   u.close();
-  if (packed)
-    u.line("m" + std::to_string(a.dst[0].memory) + "[e2] = " + pack(u.memory(a.dst[0].memory).format) +
-           "(v[0], v[1]);");
+  for (size_t d = 0; packed && d < a.dst.size(); ++d)
+    u.line("m" + std::to_string(a.dst[d].memory) + "[e2] = " + pack(u.memory(a.dst[d].memory).format) + "(" +
+           halves(d) + "[0], " + halves(d) + "[1]);");
   for (; loops; --loops) u.close();
   if (column < 0 && global) u.close();
   u.close();

@@ -64,6 +64,7 @@ private:
   std::optional<std::string> rings();
   std::optional<int> ring_of_vector(int memory, std::map<int, size_t>& last) const;
   int64_t held(const std::vector<Flying>& over) const;
+  int64_t spare() const;
   std::string roles_refuse() const;
   std::string split();
   std::string fields_refuse() const;

@@ -58,6 +58,10 @@ expr::Value RowPoints::element(const Ref& r, const Body* b) {
     const double* p = place(r, b ? *b : none);
     return expr::real(p ? *p : 0);
   }
+  if (m.home == Home::shared) {
+    const double* p = place(r, b ? *b : none);
+    return {t, expr::State::present, 0, p ? int64_t(*p) : 0};
+  }
   int64_t flat = 0;
   for (size_t d = 0; d < r.index.size(); ++d) {
     const int64_t i = b ? at(r.index[d], *b) : at(r.index[d].affine);

@@ -353,7 +353,7 @@ std::vector<Expander::Flying> Expander::over_the_edge() {
         if (p_.rings[size_t(r)].depth < 2) return false;
     return f_.lag > 0;
   };
-  while (!left.empty() && (!slots() || held(left) + spare_registers > f_.math_registers))
+  while (!left.empty() && (!slots() || held(left) + spare() > f_.math_registers))
     left.erase(left.begin());
   return left;
 }

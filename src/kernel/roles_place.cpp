@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tang/expr/effort.hpp"
+
 namespace tang::kernel::role {
 
 namespace {
@@ -238,8 +240,23 @@ int64_t Expander::held(const std::vector<Flying>& over) const {
   return always + most;
 }
 
+// Registers of a lane beside its fragments: what a statement's elementary functions and further results are made
+// of stays until all are complete. A skewed loop counts all its fragments, most of which are idle then.
+int64_t Expander::spare() const {
+  constexpr int64_t each = 16, most_each = 2; // of a function after the first; a further result is worth more
+  int64_t most = 0;
+  for (auto& s : parts_.pipe->body) {
+    auto* a = std::get_if<Apply>(&s.node);
+    if (!a || f_.skew) continue;
+    int64_t more = -1 + (most_each + 1) * int64_t(a->dst.size() - 1);
+    for (Id id : expr::schedule(*k_.pool, a->body.values)) more += expr::effort((*k_.pool)[id].op) > 1;
+    most = std::max(most, std::min(more, most_each));
+  }
+  return spare_registers + each * most;
+}
+
 std::string Expander::fields_refuse() const {
-  if (const int64_t n = held({}); n + spare_registers > f_.math_registers)
+  if (const int64_t n = held({}); n + spare() > f_.math_registers)
     return "fragments take " + std::to_string(n) + " registers of a lane";
   const size_t n = parts_.contracts.size();
   if (sums_integers() && (f_.skew || !is_one_sum())) return "integers are summed in the loop of one sum";

@@ -123,6 +123,8 @@ std::optional<Id> is_minus_infinity(const Pool& p, Id id) {
 }
 
 bool is_minus(const Pool& p, Id id, Id x) {
+  double v = 0, w = 0;
+  if (is_number(p, id, &v) && is_number(p, x, &w)) return v == -w;
   auto parts = [&](Id y) {
     const bool minus = p[y].op == Op::neg;
     const Scaled s = scaled(p, minus ? p[y].args[0] : y);
@@ -147,36 +149,110 @@ std::optional<Id> one_plus(const Pool& p, Id id) {
   return {};
 }
 
+// 2^(c |x|) with c < 0: c, where the term is that for this x.
+std::optional<double> falling_power(const Pool& p, Id id, Id x) {
+  if (p[id].op != Op::exp2) return {};
+  const Term by = p[p[id].args[0]];
+  double c = 0;
+  for (int f : {0, 1})
+    if (by.op == Op::mul && is_number(p, by.args[size_t(f)], &c) && c < 0 &&
+        is_magnitude(p, by.args[size_t(1 - f)], x))
+      return c;
+  return {};
+}
+
+// The x of a value that is `then` where x < 0 and its negative elsewhere.
+std::optional<Id> changes_sign(const Pool& p, const Term& t) {
+  double zero = 1;
+  if (t.op != Op::select || t.type != Type::real || !is_minus(p, t.args[1], t.args[2])) return {};
+  const Term less = p[t.args[0]];
+  const bool found = less.op == Op::less && (is_minus(p, less.args[1], less.args[0]) ||
+                                             (is_number(p, less.args[1], &zero) && zero == 0));
+  return found ? std::optional(less.args[0]) : std::nullopt;
+}
+
+// 1 / (1 + 2^(-c x)): finite for all x, infinite powers give 0.
+Id share(Pool& p, Id x, double c) {
+  const Id power = p.make(Op::exp2, {p.make(Op::mul, {x, p.literal(-c)})});
+  return p.make(Op::recip, {p.make(Op::add, {power, p.literal(1.0)})});
+}
+
+// The power e of (1 - e) / (1 + e).
+std::optional<Id> of_quotient(const Pool& p, const std::vector<Id>& factors) {
+  for (size_t side : {size_t(0), size_t(1)}) {
+    if (factors.size() != 2 || p[factors[side]].op != Op::recip) continue;
+    const auto e = one_plus(p, p[factors[side]].args[0]), minus = one_plus(p, factors[1 - side]);
+    if (e && minus && is_minus(p, *minus, *e)) return e;
+  }
+  return {};
+}
+
+// A product as a number and its factors.
+double factors(const Pool& p, Id id, std::vector<Id>& out) {
+  const Term& t = p[id];
+  double k = 1;
+  if (is_number(p, id, &k)) return k;
+  if (t.op == Op::neg) return -factors(p, t.args[0], out);
+  if (t.op == Op::mul) {
+    const double left = factors(p, t.args[0], out);
+    return left * factors(p, t.args[1], out);
+  }
+  out.push_back(id);
+  return 1;
+}
+
 // (1 - e) / (1 + e) with e = 2^(c |x|), c < 0, and its negative where x < 0: that is 1 - 2 / (1 + 2^(-c x))
 // on both sides of 0, right to one rounding of 1. Infinite powers give 1, powers of 0 give -1.
 std::optional<Id> odd_quotient(Pool& p, Id id) {
-  const Term t = p[id];
-  double zero = 1, c = 0;
-  if (t.op != Op::select || t.type != Type::real || !is_minus(p, t.args[1], t.args[2])) return {};
-  const Term less = p[t.args[0]], quotient = p[t.args[2]];
-  if (less.op != Op::less || !is_number(p, less.args[1], &zero) || zero != 0 || quotient.op != Op::mul)
-    return {};
-  for (int side : {0, 1}) {
-    const Term inverse = p[quotient.args[size_t(side)]];
-    if (inverse.op != Op::recip) continue;
-    const auto e = one_plus(p, inverse.args[0]), minus = one_plus(p, quotient.args[size_t(1 - side)]);
-    if (!e || !minus || !is_minus(p, *minus, *e) || p[*e].op != Op::exp2) continue;
-    const Term scaled_by = p[p[*e].args[0]];
-    for (int f : {0, 1})
-      if (scaled_by.op == Op::mul && is_number(p, scaled_by.args[size_t(f)], &c) && c < 0)
-        if (const Id x = less.args[0]; is_magnitude(p, scaled_by.args[size_t(1 - f)], x)) {
-          const Id power = p.make(Op::exp2, {p.make(Op::mul, {x, p.literal(-c)})});
-          const Id share = p.make(Op::recip, {p.make(Op::add, {power, p.literal(1.0)})});
-          return p.make(Op::add, {p.make(Op::mul, {share, p.literal(-2.0)}), p.literal(1.0)});
-        }
+  const auto x = changes_sign(p, p[id]);
+  std::vector<Id> all;
+  if (!x || factors(p, p[id].args[2], all) != 1) return {};
+  const auto e = of_quotient(p, all);
+  const auto c = e ? falling_power(p, *e, *x) : std::nullopt;
+  if (!c) return {};
+  return p.make(Op::add, {p.make(Op::mul, {share(p, *x, *c), p.literal(-2.0)}), p.literal(1.0)});
+}
+
+// What is left of that quotient's derivative: k e / (1 + e)^2, the same on both sides of 0. With the share s =
+// 1 / (1 + 2^(-c x)) it is k (s - s s). A factor 1 + (1 - e) / (1 + e) is 2 / (1 + e).
+std::optional<Id> even_product(Pool& p, Id id) {
+  const auto x = changes_sign(p, p[id]);
+  std::vector<Id> all;
+  if (!x) return {};
+  double k = factors(p, p[id].args[2], all);
+  std::optional<Id> e;
+  int powers = 0, shares = 0, signs = 0;
+  auto same = [&](Id power) { return (!e || *e == power) && falling_power(p, *(e = power), *x).has_value(); };
+  for (Id f : all) {
+    const Term t = p[f];
+    double a = 0;
+    if (const auto y = changes_sign(p, t); y && is_number(p, t.args[2], &a)) {
+      k *= a, signs += *y == *x;
+    } else if (t.op == Op::exp2 && same(f)) {
+      ++powers;
+    } else if (const auto own = t.op == Op::recip ? one_plus(p, t.args[0]) : std::nullopt; own && same(*own)) {
+      ++shares;
+    } else {
+      std::vector<Id> quotient;
+      const int number = t.op == Op::add && is_number(p, t.args[0], &a) ? 1 : 0;
+      if (t.op != Op::add || (!number && !is_number(p, t.args[1], &a))) return {};
+      if (factors(p, t.args[size_t(number)], quotient) != a) return {};
+      if (const auto of = of_quotient(p, quotient); !of || !same(*of)) return {};
+      k *= 2 * a, ++shares;
+    }
   }
-  return {};
+  if (powers != 1 || shares != 2 || signs != 1) return {};
+  const Id s = share(p, *x, *falling_power(p, *e, *x));
+  return p.make(Op::mul, {p.make(Op::add, {p.make(Op::mul, {p.make(Op::neg, {s}), s}), s}), p.literal(k)});
 }
 
 Id without_odd_quotients(Pool& p, Id value) {
   std::map<Id, Id> to;
   for (Id id : expr::schedule(p, {value}))
-    if (const auto q = odd_quotient(p, id)) to[id] = *q;
+    if (const auto q = odd_quotient(p, id))
+      to[id] = *q;
+    else if (const auto even = even_product(p, id))
+      to[id] = *even;
   return to.empty() ? value : expr::substitute(p, value, to);
 }
 } // namespace

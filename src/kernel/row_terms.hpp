@@ -12,7 +12,8 @@ using Varies = std::function<bool(Id)>; // along the row
 
 // An equal term (algebraically; the rounding of a row's common factor moves):
 //   x / y, y the same along the row               -> x * (1 / y)
-//   the odd quotient of powers of e^-|x|          -> 1 - 2 / (1 + 2^(k x)), right to one rounding of 1
+//   the odd quotient of powers of e^-|x|          -> 1 - 2 s, s = 1 / (1 + 2^(k x)), right to one rounding of 1
+//   its derivative                                -> k (s - s s)
 //   a sum                                         -> k a + .. + rest: k numbers or the same along the row, as
 //   rest is to_real(k j + rest), j the column             -> k to_real(j) + to_real(rest)   (exact below
 //   2^24) select(x == -inf, 0, exp2(k x + rest)), k > 0 -> exp2(k x + (rest, or 0 where that is inf))

@@ -184,7 +184,7 @@ struct GroupLowerer {
       pipe.var = f.block[size_t(axis)];
       pipe.step = f.tile(axis);
       kernel::Block pre;
-      if (one_domain) pipe.segments = segments(f, comp(one.node), one.axis, piece[0], axis, pre);
+      if (one_domain) pipe.segments = segments(f, comp(one.node), one.axis, piece, axis, pre);
       else pipe.segments = {{constant(0), constant(group.extent[size_t(axis)]), true}};
       // In a joint group each member says the piece in its own axes: its whole domain.
       begin(loop.size(), pipe.body);

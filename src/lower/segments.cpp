@@ -27,28 +27,46 @@ struct Builder {
     return variable(var);
   }
 };
-}  // namespace
 
-std::vector<Segment> segments(Frame& f, const ir::Comp& n, const std::vector<int>& core, const ir::Conj& piece, int axis,
-                              kernel::Block& before, bool exact, const Extrema& extrema) {
-  const int64_t step = f.tile(axis), whole = f.group.extent[size_t(axis)];
-  Builder b{f, before};
-  // Points [live_lo, live_hi) may live; those in [full_lo, full_hi) do for every other coordinate of the block.
-  std::vector<Affine> live_lo{constant(0)}, live_hi{constant(whole)}, full_lo{constant(0)}, full_hi{constant(whole)};
+// In points of the axis, each the extremum of its parts: of one piece of a domain.
+struct Parts {
+  std::vector<Affine> live_lo, live_hi, full_lo, full_hi;
   bool some_full = true;
-  for (auto& bound : piece) {
-    Affine most = constant(bound.c.value()), least = most;  // of everything but the axis
-    int64_t k = 0;
-    bool usable = true;
+  void add(const Run& r) {
+    live_lo.push_back(r.live_lo), live_hi.push_back(r.live_hi);
+    full_lo.push_back(r.full_lo), full_hi.push_back(r.full_hi);
+  }
+};
+
+// In blocks: those of [lo, hi) may live, those of [from, last) do wholly, where some do at all.
+struct Reach {
+  Affine lo, hi, from, last;
+  bool some_full = true;
+};
+
+bool is_constant(const std::vector<Affine>& of) {
+  return std::all_of(of.begin(), of.end(), [](const Affine& a) { return a.terms.empty(); });
+}
+
+struct Domains {
+  Frame& f;
+  const ir::Comp& n;
+  const std::vector<int>& core;
+  int axis;
+  Builder b;
+  bool exact;
+  const Known& known;
+  int64_t step, whole, blocks;
+
+  // The greatest and the least value of a bound over a block, without its part along the axis; nothing when it is not known.
+  std::optional<std::pair<Affine, Affine>> reach_of(const ir::Form& bound) const {
+    Affine most = constant(bound.c.value()), least = most;
     for (auto& [a, x] : bound.axes) {
       const int c = core[size_t(a)];
-      if (c == axis) {
-        k += x;
-        continue;
-      }
+      if (c == axis) continue;
       const int64_t last = f.extent(n, core, a) - 1;
       const Affine base = c < 0 ? constant(0) : variable(f.block[size_t(c)]);
-      if (c >= 0 && f.group.role[size_t(c)] == plan::Role::looped && f.tile(c) < f.group.extent[size_t(c)]) usable = false;
+      if (c >= 0 && f.group.role[size_t(c)] == plan::Role::looped && f.tile(c) < f.group.extent[size_t(c)]) return {};
       most = most + x * base + constant(x > 0 ? x * last : 0);
       least = least + x * base + constant(x < 0 ? x * last : 0);
     }
@@ -56,43 +74,117 @@ std::vector<Segment> segments(Frame& f, const ir::Comp& n, const std::vector<int
       if (auto v = f.uniform(n, core, u)) {
         most = most + x * *v;
         least = least + x * *v;
-      } else if (auto both = extrema ? extrema(u) : std::nullopt) {
+      } else if (auto both = known.extrema ? known.extrema(u) : std::nullopt) {
         most = most + x * (x > 0 ? both->second : both->first);
         least = least + x * (x > 0 ? both->first : both->second);
       } else {
-        usable = false;
+        return {};
       }
     }
-    if (!usable || k == 0) {  // a test inside the block
-      some_full = false;
-      continue;
-    }
-    // k j + r >= 0: from below for k > 0, from above for k < 0.
+    return std::pair(most, least);
+  }
+
+  // k j + r >= 0: from below for k > 0, from above for k < 0.
+  void along(int64_t k, const Affine& most, const Affine& least, Parts& to) {
     if (k > 0) {
-      live_lo.push_back(b.let(Let::floor_div, {constant(k - 1) - most}, k));
-      full_lo.push_back(b.let(Let::floor_div, {constant(k - 1) - least}, k));
+      to.live_lo.push_back(b.let(Let::floor_div, {constant(k - 1) - most}, k));
+      to.full_lo.push_back(b.let(Let::floor_div, {constant(k - 1) - least}, k));
     } else {
-      live_hi.push_back(b.let(Let::floor_div, {most}, -k) + constant(1));
-      full_hi.push_back(b.let(Let::floor_div, {least}, -k) + constant(1));
+      to.live_hi.push_back(b.let(Let::floor_div, {most}, -k) + constant(1));
+      to.full_hi.push_back(b.let(Let::floor_div, {least}, -k) + constant(1));
     }
   }
-  if (piece.empty()) return {{constant(0), constant((whole + step - 1) / step * step), false}};
-  // From here on in blocks, so that every edge is a multiple of the step.
-  auto floor_block = [&](const Affine& a) { return b.let(Let::floor_div, {a}, step); };
-  auto ceil_block = [&](const Affine& a) { return floor_block(a + constant(step - 1)); };
-  auto at = [&](const Affine& block) { return step * block; };
-  const Affine lo = floor_block(b.let(Let::max, live_lo));
-  const Affine hi = b.let(Let::max, {ceil_block(b.let(Let::min, live_hi)), lo});
-  if (!some_full) return {{at(lo), at(hi), true}};
-  const Affine from = b.let(Let::max, {ceil_block(b.let(Let::max, full_lo)), lo});
-  Affine last = b.let(Let::min, full_hi);
-  if (const int64_t pad = (step - whole % step) % step; pad && !exact) {  // the ragged last block is full when the bound reaches the end
-    const Affine reaches = b.let(Let::floor_div, {last + constant(1)}, whole + 1);
-    last = last + pad * reaches;
+
+  // A bound that the axis has no part in leaves everything or nothing. Of an end that is the same for all blocks nothing is
+  // lost, so that pieces which begin, or end, together still do.
+  void of_a_block(const Affine& most, const Affine& least, Parts& to) {
+    auto holds = [&](const Affine& v) { return b.let(Let::min, {b.let(Let::max, {v + constant(1), constant(0)}), constant(1)}); };
+    const int64_t all = blocks * step;
+    if (is_constant(to.live_lo) && !is_constant(to.live_hi)) {
+      to.live_hi.push_back(all * holds(most)), to.full_hi.push_back(all * holds(least));
+    } else {
+      to.live_lo.push_back(constant(all) - all * holds(most)), to.full_lo.push_back(constant(all) - all * holds(least));
+    }
   }
-  const Affine f0 = b.let(Let::min, {from, hi});
-  const Affine f1 = b.let(Let::max, {b.let(Let::min, {floor_block(last), hi}), f0});
-  return {{at(lo), at(f0), true}, {at(f0), at(f1), false}, {at(f1), at(hi), true}};
+
+  Parts parts(const ir::Conj& piece) {
+    Parts out{{constant(0)}, {constant(whole)}, {constant(0)}, {constant(whole)}};
+    std::vector<const ir::Form*> unknown;
+    std::vector<std::pair<Affine, Affine>> others;
+    for (auto& bound : piece) {
+      int64_t k = 0;
+      for (auto& [a, x] : bound.axes)
+        if (core[size_t(a)] == axis) k += x;
+      const auto reach = reach_of(bound);
+      if (!reach) unknown.push_back(&bound);
+      else if (k) along(k, reach->first, reach->second, out);
+      else others.push_back(*reach);
+    }
+    for (auto& [most, least] : others) of_a_block(most, least, out);
+    if (unknown.empty()) return out;
+    if (auto run = known.runs ? known.runs(unknown) : std::nullopt) out.add(*run);
+    else out.some_full = false; // tests inside the block
+    return out;
+  }
+
+  Affine floor_block(const Affine& a) { return b.let(Let::floor_div, {a}, step); }
+  Affine ceil_block(const Affine& a) { return floor_block(a + constant(step - 1)); }
+
+  Reach reach(const ir::Conj& piece) {
+    const Parts x = parts(piece);
+    Reach out;
+    out.some_full = x.some_full;
+    out.lo = floor_block(b.let(Let::max, x.live_lo));
+    out.hi = ceil_block(b.let(Let::min, x.live_hi));
+    if (!x.some_full) return out;
+    out.from = ceil_block(b.let(Let::max, x.full_lo));
+    Affine last = b.let(Let::min, x.full_hi);
+    if (const int64_t pad = (step - whole % step) % step; pad && !exact) { // the ragged last block is full when the bound reaches the end
+      const Affine reaches = b.let(Let::floor_div, {last + constant(1)}, whole + 1);
+      last = last + pad * reaches;
+    }
+    out.last = floor_block(last);
+    return out;
+  }
+
+  Affine at(const Affine& block) const { return step * block; }
+
+  std::vector<Segment> segments(const Affine& lo, const Affine& hi, const Affine& from, const Affine& last) {
+    const Affine f0 = b.let(Let::min, {b.let(Let::max, {from, lo}), hi});
+    const Affine f1 = b.let(Let::max, {b.let(Let::min, {last, hi}), f0});
+    return {{at(lo), at(f0), true}, {at(f0), at(f1), false}, {at(f1), at(hi), true}};
+  }
+
+  std::vector<Segment> one(const ir::Conj& piece) {
+    const Reach r = reach(piece);
+    const Affine hi = b.let(Let::max, {r.hi, r.lo});
+    if (!r.some_full) return {{at(r.lo), at(hi), true}};
+    return segments(r.lo, hi, r.from, r.last);
+  }
+
+  std::vector<Segment> several(const ir::Domain& domain) {
+    std::vector<Affine> lo, hi, from, last;
+    for (auto& piece : domain) {
+      const Reach r = reach(piece);
+      lo.push_back(r.lo), hi.push_back(r.hi);
+      if (r.some_full) from.push_back(r.from), last.push_back(r.last);
+    }
+    const Affine first = b.let(Let::min, lo), end = b.let(Let::max, {b.let(Let::max, hi), first});
+    if (from.empty()) return {{at(first), at(end), true}};
+    auto same = [](const std::vector<Affine>& of) {
+      return std::all_of(of.begin(), of.end(), [&](const Affine& a) { return a == of[0]; });
+    };
+    return segments(first, end, same(last) ? b.let(Let::min, from) : from[0], same(from) ? b.let(Let::max, last) : last[0]);
+  }
+};
+}  // namespace
+
+std::vector<Segment> segments(Frame& f, const ir::Comp& n, const std::vector<int>& core, const ir::Domain& domain, int axis,
+                              kernel::Block& before, bool exact, const Known& known) {
+  const int64_t step = f.tile(axis), whole = f.group.extent[size_t(axis)], blocks = (whole + step - 1) / step;
+  if (domain.size() == 1 && domain[0].empty()) return {{constant(0), constant(blocks * step), false}};
+  Domains d{f, n, core, axis, {f, before}, exact, known, step, whole, blocks};
+  return domain.size() == 1 ? d.one(domain[0]) : d.several(domain);
 }
 
 bool is_run(const ir::Comp& n, const std::vector<int>& core, int axis) {

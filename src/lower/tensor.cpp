@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <functional>
 
-#include "tang/lower/segments.hpp"
 #include "tang/lower/tensor_lowerer.hpp"
 
 namespace tang::lower {
@@ -195,28 +194,26 @@ No TensorLowerer::contract(const ir::Comp& n, const std::vector<int>& core, cons
 }
 
 // Blocks of the loop's axis: where some point lives, and where all do. A ragged end is a bound like any
-// other, unless another bound and the ragged end of the rows imply it. Pieces of a union share one loop from
-// the first live block to the last; blocks are full where one piece is.
-No TensorLowerer::masks(const ir::Comp& n, const std::vector<int>& core) {
-  std::vector<std::vector<kernel::Segment>> pieces;
-  domain_ = ragged(n, core);
-  for (auto& piece : domain_)
-    pieces.push_back(segments(f_, n, core, piece, tensor_.loop, lets_, true,
-                              [&](int arg) { return extrema(n, core, arg); }));
-  if (pieces.empty()) return "it is empty";
-  pipe_.segments = pieces[0];
-  if (pieces.size() == 1) return {};
-  return joined(pieces);
+// other, unless another bound and the ragged end of the rows imply it.
+No TensorLowerer::masks(const ir::Comp& n, const ir::Domain& domain, const std::vector<int>& core) {
+  domain_ = ragged(n, domain, core);
+  if (domain_.empty()) return "it is empty";
+  const Known known{
+      [&](int arg) { return extrema(n, core, arg); },
+      [&](const std::vector<const ir::Form*>& bounds) { return runs(n, core, bounds); }};
+  pipe_.segments = segments(f_, n, core, domain_, tensor_.loop, lets_, true, known);
+  return {};
 }
 
 // The domain of the loop's terms, with its ragged end.
-ir::Domain TensorLowerer::ragged(const ir::Comp& n, const std::vector<int>& core) const {
+ir::Domain TensorLowerer::ragged(const ir::Comp& n, const ir::Domain& domain,
+                                 const std::vector<int>& core) const {
   int axis = -1;
   for (int a = 0; a < n.axis_count(); ++a)
     if (core[size_t(a)] == tensor_.loop) axis = a;
   const int64_t whole = n.extent(axis).value();
   ir::Domain out;
-  for (ir::Conj piece : n.domain) {
+  for (ir::Conj piece : domain) {
     if (whole % f_.tile(tensor_.loop)) {
       const ir::Form tail = ir::constant(ir::Extent(whole - 1)) - ir::axis(axis);
       bool implied = false;
@@ -230,34 +227,6 @@ ir::Domain TensorLowerer::ragged(const ir::Comp& n, const std::vector<int>& core
     out.push_back(piece);
   }
   return out;
-}
-
-No TensorLowerer::joined(const std::vector<std::vector<kernel::Segment>>& pieces) {
-  auto join = [&](kernel::Let::Kind kind,
-                  const std::function<kernel::Affine(const std::vector<kernel::Segment>&)>& of) {
-    const kernel::Var v = f_.k.fresh("s");
-    kernel::Let l{v, kind, {}, 1, {}};
-    for (auto& p : pieces) l.operands.push_back(of(p));
-    lets_.push_back({l});
-    return variable(v);
-  };
-  using Segments = std::vector<kernel::Segment>;
-  const Affine lo = join(kernel::Let::min, [](const Segments& p) { return p.front().begin; });
-  const Affine hi = join(kernel::Let::max, [](const Segments& p) { return p.back().end; });
-  // Full blocks of pieces that begin together reach as far as the longest of them; of others, those of the
-  // first.
-  bool together = true;
-  for (auto& p : pieces) together &= p.size() == 3 && p[1].begin == pieces[0][1].begin;
-  if (!together) {
-    if (pieces[0].size() != 3)
-      pipe_.segments = {{lo, hi, true}};
-    else
-      pipe_.segments = {{lo, pieces[0][1].begin, true}, pieces[0][1], {pieces[0][1].end, hi, true}};
-    return {};
-  }
-  const Affine full = join(kernel::Let::max, [](const Segments& p) { return p[1].end; });
-  pipe_.segments = {{lo, pieces[0][1].begin, true}, {pieces[0][1].begin, full, false}, {full, hi, true}};
-  return {};
 }
 
 // A port to its buffer: a state as it is, or a map of the group's results.
@@ -331,11 +300,13 @@ Result<GroupKernels> TensorLowerer::run() {
       lets_.push_back({kernel::Let{f_.block[a], kernel::Let::affine, {constant(0)}, 1, {}}});
   pipe_.reverse = !form.absorb.base.empty() && n.monoid->commutative;
   const bool weighs = form.absorb.base.empty() && !group_.shared.empty();
-  for (auto& member : group_.members) start(member);
+  const std::optional<Key> key = weighs ? few_keys(g_, m) : std::nullopt;
+  for (auto& member : group_.members)
+    if (!key) start(member);
   if (form.absorb.base.empty() && !weighs) {
     const int64_t whole = round_up(group_.extent[size_t(tensor_.loop)], pipe_.step);
     pipe_.segments = {{constant(0), constant(whole), false}};
-  } else if (No no = masks(n, m.axis)) {
+  } else if (No no = masks(n, key ? key->domain : n.domain, m.axis)) {
     return Refusal{*no};
   }
   for (size_t x = 0; x < group_.shared.size(); ++x) {
@@ -348,8 +319,8 @@ Result<GroupKernels> TensorLowerer::run() {
     state({s.node, 0}, core, "d", choice_.shared[x]->sides.n[0]);
     if (No no = contract(shared, core, *choice_.shared[x], {s.node, 0}, {}, false)) return Refusal{*no};
   }
-  if (No no = weighs ? weigh() : absorb(m, form)) return Refusal{*no};
-  for (auto& member : group_.members)
+  if (No no = key ? weigh_by_key(m, *key) : weighs ? weigh() : absorb(m, form)) return Refusal{*no};
+  for (auto& member : key ? std::vector<plan::Member>() : group_.members)
     for (uint32_t c = 0; c < comp(member.node).lift.size(); ++c)
       if (No no = output(comp(member.node), member.axis, {member.node, c}, true)) return Refusal{*no};
   for (auto& e : group_.epilogues)
@@ -409,9 +380,8 @@ Result<GroupKernels> lower_tensor(ir::Graph& g, const plan::Plan& p, const Surro
   for (auto& m : forms.members)
     if (m.held) return Refusal{"a state in a narrow format"};
   auto candidates = tensor_choices(g, p, group, forms, s, t);
-  if (!candidates) return Refusal{candidates.why()};
-  std::string why = "no tile sizes";
-  for (auto& c : *candidates) {
+  std::string why = candidates ? "no tile sizes" : candidates.why();
+  for (auto& c : candidates ? *candidates : std::vector<TensorChoice>()) {
     Choice choice = forms;
     choice.tile = c.tile;
     choice.rows = choice.vectors = choice.lanes = 1;

@@ -2,8 +2,7 @@
 
 #include <algorithm>
 
-// Kernels beside the one of matrix instructions: operands laid out anew, extrema of blocks of rows, sums of
-// parts.
+// Operands of matrix instructions that are laid out anew by a kernel of their own.
 namespace tang::lower {
 
 using expr::Op;
@@ -123,86 +122,6 @@ Result<Ref> TensorLowerer::copied(const ir::Comp& n, const Contraction& c, int f
   before_.push_back(std::move(copy));
   src.memory = f_.temporary(id, memory, false);
   return src;
-}
-
-// An integer a row, folded over each block of rows by a kernel of its own before this one.
-std::optional<std::pair<Affine, Affine>> TensorLowerer::extrema(const ir::Comp& n,
-                                                                const std::vector<int>& core, int arg) {
-  if (auto it = extrema_.find(arg); it != extrema_.end()) return it->second;
-  const ir::Arg& a = n.args[size_t(arg)];
-  const int64_t tile = f_.tile(tensor_.rows), rows = group_.extent[size_t(tensor_.rows)];
-  plan::Group group;
-  Choice choice;
-  std::vector<int> own(size_t(n.axis_count()), -1);
-  int row = -1;
-  Ref dst, src;
-  for (auto& v : a.view) {
-    if (!v.args.empty()) return {};
-    for (auto& [x, k] : v.axes) {
-      const int c = core[size_t(x)];
-      if (c < 0 || group_.role[size_t(c)] != plan::Role::grid || (c != tensor_.rows && f_.tile(c) != 1))
-        return {};
-      if (c == tensor_.rows) row = x;
-      own[size_t(x)] = 0;
-    }
-  }
-  if (row < 0 || f_.has_tile(a.from)) return {};
-  for (int x = 0; x < n.axis_count(); ++x)
-    if (own[size_t(x)] >= 0 && x != row)
-      own[size_t(x)] = int(group.extent.size()), group.extent.push_back(n.extent(x).value());
-  own[size_t(row)] = int(group.extent.size());
-  group.extent.push_back((rows + tile - 1) / tile);
-  group.role.assign(group.extent.size(), plan::Role::grid);
-  choice.tile.assign(group.extent.size(), 1);
-  Frame frame(g_, plan_, around_, group, choice, target_);
-  kernel::Memory memory;
-  memory.shape = group.extent;
-  memory.strides = kernel::row_major(memory.shape);
-  memory.format = kernel::Format::i64;
-  Place pl;
-  pl.at.resize(size_t(n.axis_count()));
-  const kernel::Var r = frame.k.fresh("r"), block = f_.k.fresh("u");
-  for (int x = 0; x < n.axis_count(); ++x)
-    if (own[size_t(x)] >= 0) pl.at[size_t(x)] = variable(frame.block[size_t(own[size_t(x)])]);
-  pl.at[size_t(row)] = tile * pl.at[size_t(row)] + variable(r);
-  for (size_t d = 0; d < group.extent.size(); ++d) dst.index.push_back({variable(frame.block[d]), {}});
-  lets_.push_back(
-      {kernel::Let{block, kernel::Let::floor_div, {variable(f_.block[size_t(tensor_.rows)])}, tile, {}}});
-  src.index.resize(group.extent.size());
-  for (int x = 0; x < n.axis_count(); ++x)
-    if (own[size_t(x)] >= 0)
-      src.index[size_t(own[size_t(x)])] = {variable(x == row ? block : f_.block[size_t(core[size_t(x)])]),
-                                           {}};
-  std::pair<Affine, Affine> out;
-  kernel::Pool& p = *frame.k.pool;
-  for (bool greatest : {false, true}) {
-    Body body = frame.body(n, pl, own);
-    Fold f;
-    f.folded = {{r, tile}};
-    if (rows % tile) f.limits.push_back({constant(rows - 1) - pl.at[size_t(row)], {}});
-    const Ref read = body.out.refs[size_t(body.ref(arg))];
-    f.body.refs = {read};
-    f.body.values = {p.leaf(Op::arg, Type::index, 0)};
-    f.identity = {expr::whole(greatest ? INT64_MIN : INT64_MAX)};
-    f.combine = {p.make(greatest ? Op::max : Op::min,
-                        {p.leaf(Op::var, Type::index, 0), p.leaf(Op::var, Type::index, 1)})};
-    const int id = int(temporaries_.size());
-    dst.memory = frame.temporary(id, memory, true);
-    temporaries_.push_back(frame.k.memories[size_t(dst.memory)].size() * 8 + 64);
-    f.dst = {dst};
-    emit(frame.k.body, std::move(f));
-    src.memory = f_.temporary(id, memory, false);
-    const kernel::Var v = f_.k.fresh("u");
-    lets_.push_back({kernel::Let{v, kernel::Let::load, {}, 1, src}});
-    (greatest ? out.second : out.first) = variable(v);
-  }
-  Lowered l;
-  l.arguments = std::move(frame.arguments);
-  l.kernel = std::move(frame.k);
-  l.schedule = "extrema of blocks of " + std::to_string(tile) + " rows";
-  globals_first(l.kernel);
-  before_.push_back(std::move(l));
-  return extrema_.emplace(arg, out).first->second;
 }
 
 } // namespace tang::lower

@@ -101,7 +101,18 @@ struct TensorChooser {
     return base.outer.size() + 1 == all.size() ? std::optional<std::string>() : "it loops over several axes";
   }
 
+  // A sum of weights at few private points, each decided by a key: numbers a row.
+  std::optional<std::string> keyed() {
+    if (group.members.size() != 1 || !base.outer.empty()) return "a sum by key is alone in its kernel";
+    const auto& x = forms.shared[0];
+    const int rows = x ? core_of(group.shared[0].axis, x->sides.m[0]) : -1;
+    if (rows < 0 || group.role[size_t(rows)] != plan::Role::grid) return "the rows of a sum by key are no grid axis";
+    base.rows = rows;
+    return {};
+  }
+
   std::optional<std::string> member(const plan::Member& m, const MemberForm& form) {
+    if (weighs() && few_keys(g, m)) return keyed();
     if (form.kind != MemberForm::chunked || form.contractions.empty()) return "its result is no contraction";
     if (weighs() && (form.contractions.size() != 1 || comp(m.node).lift.size() != 1))
       return "a result is more than one contraction";
@@ -388,7 +399,7 @@ struct TensorChooser {
   // Sums whose weights are computed from contractions of the block, all on one warpgroup's fragments: the
   // widest block of terms that registers and shared memory hold. Nothing stays in flight over a block's edge:
   // that takes registers which a wider block uses better (d 256, one result: 1.34 ms against 1.30; H200,
-  // 2026-11-30). One narrow result leaves room for a third warpgroup (1.39 against 1.65).
+  // 2026-11-30). One narrow result leaves room for a third warpgroup (1.39 against 1.65); sums by key do not.
   void weighed() {
     Roles r;
     by_length(r, others());
@@ -397,9 +408,9 @@ struct TensorChooser {
     Roles three = r;
     three.math = 3, three.producer_registers = 32, three.math_registers = 160;
     for (int slots : {2, 1}) {
-      r.stages.assign(group.shared.size() + group.members.size(), slots);
+      r.stages.assign(group.shared.size() + (few_keys(g, group.members[0]) ? 0 : group.members.size()), slots);
       three.stages = r.stages;
-      if (group.members.size() == 1 && std::max(depth, width) <= 64 && !longest_binds())
+      if (group.members.size() == 1 && width && std::max(depth, width) <= 64 && !longest_binds())
         for (int64_t b : {128, 96, 80, 64}) add(3 * team_rows, b, 0, three);
       for (int64_t b : {128, 96, 80, 64, 48, 32, 16})
         for (bool reuse : {false, true}) {
@@ -447,6 +458,14 @@ struct TensorChooser {
   }
 };
 } // namespace
+
+std::optional<Key> few_keys(const ir::Graph& g, const plan::Member& m) {
+  constexpr int64_t most = 64;
+  const ir::Comp& n = *g[m.node].comp();
+  auto key = n.monoid && n.lift.size() == 1 ? solved(g, m, n) : std::nullopt;
+  if (key && n.extent(key->axis).value() > most) key.reset();
+  return key;
+}
 
 expr::Id stored_value(const expr::Pool& p, expr::Id factor) {
   const expr::Term& t = p[factor];

@@ -2,6 +2,7 @@
 #pragma once
 #include "tang/kernel/kernel.hpp"
 #include "tang/lower/choose.hpp"
+#include "tang/lower/keyed.hpp"
 #include "tang/target/roles.hpp"
 
 namespace tang::lower {
@@ -16,6 +17,9 @@ struct TensorChoice {
   std::string text;                             // for people
   double seconds = 0; // what the rule says of it; 0: the rule has an order and no price
 };
+
+// The key of a sum whose private points are few and decided by it.
+std::optional<Key> few_keys(const ir::Graph& g, const plan::Member& m);
 
 // What an operand holds of a factor: of an integer as a real the integer.
 expr::Id stored_value(const expr::Pool& p, expr::Id factor);

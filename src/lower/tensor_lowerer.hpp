@@ -2,6 +2,7 @@
 #pragma once
 #include "tang/kernel/roles.hpp"
 #include "tang/lower/emitters.hpp"
+#include "tang/lower/segments.hpp"
 #include "tang/lower/tensor.hpp"
 #include "tang/lower/tensor_choice.hpp"
 
@@ -33,21 +34,28 @@ private:
               std::optional<int> weight, bool accumulate);
   No absorb(const plan::Member& m, const MemberForm& form);
   No weigh();
-  kernel::Body trimmed(const kernel::Body& all, expr::Id value, std::optional<expr::Id> when,
-                       std::vector<kernel::Bounds>& partial) const;
+  No weigh_by_key(const plan::Member& m, const Key& key);
+  No store_keys(const plan::Member& m, const Key& key, const std::vector<int>& states);
+  kernel::Body trimmed(const kernel::Body& all, const std::vector<expr::Id>& values,
+                       std::optional<expr::Id> when, std::vector<kernel::Bounds>& partial) const;
   std::optional<expr::Id> common_term(const std::vector<expr::Id>& roots, expr::Id leaf,
                                       const std::set<expr::Id>& others) const;
   expr::Id ordered(expr::Id root);
   void bring_near(Ref& r, kernel::Var x, kernel::Var y);
-  ir::Domain ragged(const ir::Comp& n, const std::vector<int>& core) const;
+  ir::Domain ragged(const ir::Comp& n, const ir::Domain& domain, const std::vector<int>& core) const;
   int64_t block_of_terms(int64_t extent) const;
   int term_axis(const std::vector<int>& core, const Contraction& c) const;
   std::optional<int> staged(const kernel::Apply& copy, bool in_loop) const;
-  No masks(const ir::Comp& n, const std::vector<int>& core);
+  No masks(const ir::Comp& n, const ir::Domain& domain, const std::vector<int>& core);
+  struct Ahead;
+  bool begin(Ahead& a, const ir::Comp& n, const std::vector<int>& core, const std::set<int>& used, int row,
+             kernel::TileAxis along);
+  std::vector<Affine> end(Ahead& a, const std::string& what);
   std::optional<std::pair<Affine, Affine>> extrema(const ir::Comp& n, const std::vector<int>& core, int arg);
+  std::optional<Run> runs(const ir::Comp& n, const std::vector<int>& core,
+                          const std::vector<const ir::Form*>& bounds);
   Result<Ref> copied(const ir::Comp& n, const Contraction& c, int factor, int side, int k, const Place& at);
   void turned(Frame& frame, kernel::Apply& a) const;
-  No joined(const std::vector<std::vector<kernel::Segment>>& pieces);
   void start(const plan::Member& m);
   bool read_by_a_map(Port port) const;
   No output(const ir::Comp& n, const std::vector<int>& core, Port port, bool is_state);

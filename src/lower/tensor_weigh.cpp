@@ -43,11 +43,31 @@ std::set<int> reads_of(const expr::Pool& p, const kernel::Body& all, const std::
 }
 } // namespace
 
+namespace {
+bool is_dear(const expr::Pool& p, expr::Id id) {
+  return p[id].op == Op::exp2 || expr::effort(p[id].op) > expr::effort(Op::mul);
+}
+
+// Something dear that reads one of the leaves stands in more than one of the roots.
+bool share_dear(const expr::Pool& p, const std::vector<expr::Id>& roots, const std::vector<expr::Id>& leaves) {
+  std::map<expr::Id, int> in;
+  for (expr::Id root : roots) {
+    std::set<expr::Id> reads(leaves.begin(), leaves.end());
+    for (expr::Id id : expr::schedule(p, {root}))
+      for (int i = 0; i < p[id].arity(); ++i)
+        if (reads.count(p[id].args[size_t(i)])) reads.insert(id);
+    for (expr::Id id : reads)
+      if (p[id].arity() && is_dear(p, id) && ++in[id] > 1) return true;
+  }
+  return false;
+}
+} // namespace
+
 // The statement's body with the reads that it has.
-kernel::Body TensorLowerer::trimmed(const kernel::Body& all, expr::Id value, std::optional<expr::Id> when,
-                                    std::vector<Bounds>& partial) const {
+kernel::Body TensorLowerer::trimmed(const kernel::Body& all, const std::vector<expr::Id>& values,
+                                    std::optional<expr::Id> when, std::vector<Bounds>& partial) const {
   kernel::Pool& p = *f_.k.pool;
-  std::vector<expr::Id> roots{value};
+  std::vector<expr::Id> roots = values;
   if (when) roots.push_back(*when);
   kernel::Body out;
   std::map<int, int> now;
@@ -72,7 +92,7 @@ kernel::Body TensorLowerer::trimmed(const kernel::Body& all, expr::Id value, std
     for (auto& piece : out.guards.back())
       for (auto& c : piece) renumber(c);
   }
-  out.values = {expr::substitute(p, value, to)};
+  for (expr::Id value : values) out.values.push_back(expr::substitute(p, value, to));
   if (when) out.when = expr::substitute(p, *when, to);
   return out;
 }
@@ -95,7 +115,7 @@ std::optional<expr::Id> TensorLowerer::common_term(const std::vector<expr::Id>& 
   bool dear = false; // something costs more than to read it again
   for (expr::Id id : order) {
     if (!all.count(id) || id == leaf || foreign.count(id)) continue;
-    dear |= p[id].op == Op::exp2 || expr::effort(p[id].op) > expr::effort(Op::mul);
+    dear |= is_dear(p, id);
     const std::set<expr::Id> past = reaches({leaf}, id);
     size_t uses = size_t(std::count(roots.begin(), roots.end(), id));
     bool all_through =
@@ -126,7 +146,7 @@ expr::Id TensorLowerer::ordered(expr::Id root) {
 // numbers a term vectors that are staged with the operands.
 void TensorLowerer::bring_near(Ref& r, kernel::Var x, kernel::Var y) {
   const kernel::Memory& m = f_.k.memories[size_t(r.memory)];
-  if (m.home != kernel::Home::global || expr::type_of(m.format) != Type::real) return;
+  if (m.home != kernel::Home::global) return;
   bool row = false, term = false, gathers = false, moves = false;
   for (auto& c : r.index) {
     row |= coefficient(c.affine, x) != 0, term |= coefficient(c.affine, y) != 0;
@@ -137,7 +157,8 @@ void TensorLowerer::bring_near(Ref& r, kernel::Var x, kernel::Var y) {
   const bool ragged_rows = group_.extent[size_t(tensor_.rows)] % f_.tile(tensor_.rows);
   const bool ragged_terms = group_.extent[size_t(tensor_.loop)] % f_.tile(tensor_.loop);
   r.checked |= (row && ragged_rows) || (term && ragged_terms);
-  if (gathers || row == term || (row && moves)) return;
+  const Type type = expr::type_of(m.format);
+  if (gathers || row == term || (row && (moves || type != Type::real))) return;
   const int64_t n = f_.tile(row ? tensor_.rows : tensor_.loop);
   if (term) {
     const size_t last = m.shape.size() - 1;
@@ -151,7 +172,7 @@ void TensorLowerer::bring_near(Ref& r, kernel::Var x, kernel::Var y) {
   Apply copy;
   copy.axes = {{v, n}};
   copy.fill = {std::nullopt};
-  copy.body.values = {f_.k.pool->leaf(Op::arg, Type::real, 0)};
+  copy.body.values = {f_.k.pool->leaf(Op::arg, type, 0)};
   Ref from = r;
   for (auto& c : from.index)
     if (const int64_t k = coefficient(c.affine, row ? x : y))
@@ -200,7 +221,7 @@ No TensorLowerer::weigh() {
     const ir::Id exists = expr::present(g_.pool, n.lift[0]).when;
     const std::optional<expr::Id> mine =
         exists == expr::yes(g_.pool) ? std::nullopt : std::optional(b.value(exists));
-    const ir::Domain domain = ragged(n, m.axis);
+    const ir::Domain domain = ragged(n, n.domain, m.axis);
     const std::vector<Bounds> pieces = domain == ir::everywhere() ? std::vector<Bounds>{} : b.pieces(domain);
     if (i == 0) when = mine, partial = pieces;
     if (when != mine || !same_pieces(partial, pieces)) return "its results live at different points";
@@ -218,30 +239,47 @@ No TensorLowerer::weigh() {
   }
   std::stable_sort(weights.begin(), weights.end(), [](auto& a, auto& b) { return a.tiles < b.tiles; });
   for (auto& r : all.refs) bring_near(r, axes[0].var, axes[1].var);
-  auto set = [&](expr::Id value, bool masked, Ref dst) {
+  auto set = [&](const std::vector<expr::Id>& values, bool masked, std::vector<Ref> dst) {
     Apply a;
     a.axes = axes;
     if (masked) a.partial = partial;
-    a.body = trimmed(all, value, masked ? when : std::nullopt, a.partial);
-    a.dst = {std::move(dst)};
-    a.fill = {masked && (when || !partial.empty()) ? std::optional(expr::real(0)) : std::nullopt};
+    a.body = trimmed(all, values, masked ? when : std::nullopt, a.partial);
+    a.fill.assign(dst.size(), masked && (when || !partial.empty()) ? std::optional(expr::real(0)) : std::nullopt);
+    a.dst = std::move(dst);
     pipe_.body.push_back({std::move(a)});
   };
+  auto values = [&] {
+    std::vector<expr::Id> out;
+    for (auto& w : weights) out.push_back(w.value);
+    return out;
+  };
   for (expr::Id l : leaves) { // what several weights make of a tile alone is made once, in its place
-    std::vector<expr::Id> roots;
-    for (auto& w : weights) roots.push_back(w.value);
     std::set<expr::Id> others(leaves.begin(), leaves.end());
     others.erase(l);
-    const auto term = common_term(roots, l, others);
+    const auto term = common_term(values(), l, others);
     if (!term) continue;
-    set(*term, false, all.refs[size_t(p[l].whole)]);
+    set({*term}, false, {all.refs[size_t(p[l].whole)]});
     for (auto& w : weights) w.value = expr::substitute(p, w.value, {{*term, l}});
   }
-  for (auto& w : weights) {
-    const plan::Member& m = group_.members[w.member];
-    const int tile = fragment("p", {axes[0].extent, axes[1].extent}, tensor_.format);
-    set(w.value, true, whole(tile, axes));
-    if (No no = contract(comp(m.node), m.axis, *w.of, {m.node, 0}, tile, true)) return no;
+  std::vector<int> tiles;
+  for (size_t i = 0; i < weights.size(); ++i)
+    tiles.push_back(fragment("p", {axes[0].extent, axes[1].extent}, tensor_.format));
+  // What is dear in several weights, or a test of integers at the loop's places, is evaluated once if they are
+  // made together; else the first product begins before the others' weights are made.
+  bool together = weights.size() > 1 && share_dear(p, values(), leaves);
+  for (auto& piece : partial)
+    for (auto& c : piece)
+      for (auto& [r, k] : c.refs)
+        for (auto& at : all.refs[size_t(r)].index) together |= coefficient(at.affine, axes[1].var) != 0;
+  if (together) {
+    std::vector<Ref> dst;
+    for (int t : tiles) dst.push_back(whole(t, axes));
+    set(values(), true, dst);
+  }
+  for (size_t i = 0; i < weights.size(); ++i) {
+    const plan::Member& m = group_.members[weights[i].member];
+    if (!together) set({weights[i].value}, true, {whole(tiles[i], axes)});
+    if (No no = contract(comp(m.node), m.axis, *weights[i].of, {m.node, 0}, tiles[i], true)) return no;
   }
   return {};
 }

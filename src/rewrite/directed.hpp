@@ -44,6 +44,10 @@ std::set<ir::NodeId> operands(Graph& g);
 // row is read once.
 Graph row_weights(const Graph& g);
 
+// A sum of what contractions give, at points that a key decides, over rows and terms: first the terms of each
+// row, then the rows. For targets whose tiles of a contraction stay on chip.
+Graph keyed_rows(const Graph& g);
+
 // Fold over an axis = fold over blocks of the folds over a block: the partial states and their join are
 // nodes. Refused when an order matters that the split would change.
 Result<Rewritten> split_fold(const Graph& g, ir::NodeId node, int fold_axis, int64_t block);

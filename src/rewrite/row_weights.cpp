@@ -55,13 +55,23 @@ private:
     return true;
   }
 
-  // The exponent as a sum: what only some of its axes have is the row's, the rest is a contraction's.
+  // The exponent as a sum: what only some of its axes have is the row's, the rest is a contraction's. A row
+  // lacks one axis that is longer than 1, the longest that some term lacks: a bias of distances lacks others.
   bool finds_row(Id exponent) {
     const Axes all = depends_.of(exponent);
     std::vector<std::pair<double, Id>> atoms;
     flatten(exponent, 1, atoms);
-    for (auto& [k, x] : atoms)
-      if (const Axes a = depends_.of(x); a && a != all && !axes_) axes_ = a;
+    std::pair<bool, double> best{};
+    for (auto& [k, x] : atoms) {
+      const Axes a = depends_.of(x);
+      if (!a || a == all) continue;
+      int lacks = 0;
+      double longest = 1;
+      for (int y = 0; y < n_.axis_count(); ++y)
+        if (all & ~a & bit(y)) lacks += nominal(y) != 1, longest = std::max(longest, nominal(y));
+      const std::pair<bool, double> now{lacks == 1, longest};
+      if (!axes_ || now > best) axes_ = a, best = now;
+    }
     if (!axes_) return false;
     for (auto& [k, x] : atoms) {
       std::optional<Id>& to = of_row(x) ? row_ : rest_;

@@ -2,9 +2,8 @@
 // simulator, and the role programs equal to their kernels for many orders of events.
 #include <array>
 
-#include "lower/role_runs.hpp"
+#include "backward/tensor_roles.hpp"
 #include "tang/grad/surface.hpp"
-#include "tang/kernel/simulate_roles.hpp"
 #include "tang/models/attention.hpp"
 #include "tang/run/cuda.hpp"
 
@@ -52,24 +51,6 @@ std::vector<kernel::Buffer> buffers(const lower::Lowered& l) {
   return out;
 }
 
-// For some orders of events the role program does what its kernel says.
-void expect_roles(const lower::Lowered& l, const target::Roles& fields) {
-  const auto p = kernel::expand_roles(l.kernel, fields);
-  ASSERT_TRUE(bool(p)) << p.why();
-  const std::vector<kernel::Buffer> before = buffers(l);
-  std::vector<kernel::Buffer> want = before;
-  EXPECT_TRUE(kernel::simulate(l.kernel, want).clean());
-  for (uint64_t seed = 0; seed < 4; ++seed) {
-    kernel::RoleOptions o;
-    o.seed = seed;
-    o.copies = seed == 1 ? kernel::RoleOptions::early : kernel::RoleOptions::late;
-    o.workgroups = 1 + int(seed % 2); // one: every block of work goes through the same rings
-    std::vector<kernel::Buffer> got = before;
-    const auto fault = kernel::simulate_roles(*p, got, o);
-    EXPECT_FALSE(fault) << l.label << ": " << kernel::word(fault->kind) << ": " << fault->text;
-    EXPECT_LT(difference(want, got), 1e-2) << l.label << " " << l.schedule;
-  }
-}
 } // namespace
 
 TEST(tensor_gradient, every_kernel_is_a_role_program_and_equals_the_oracle) {
@@ -98,7 +79,7 @@ TEST(tensor_gradient, every_kernel_is_a_role_program_and_equals_the_oracle) {
         if (!l.roles || (l.roles->skew && lag != l.roles->lag)) continue;
         target::Roles fields = *l.roles;
         fields.lag = lag;
-        expect_roles(l, fields);
+        expect_roles(l, fields, buffers(l));
       }
   }
 }

@@ -2,6 +2,7 @@
 #pragma once
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <random>
 
 #include "tang/eval/oracle.hpp"
@@ -30,8 +31,11 @@ inline kernel::Buffer poisoned(int64_t n) {
   b.i.assign(size_t(n), int64_t(0xA5A5A5A5));
   return b;
 }
+// Sees what each kernel is given.
+using Watch = std::function<void(const lower::Lowered&, const std::vector<kernel::Buffer>&)>;
 // Runs the kernels in the simulator; returns the outputs by name.
-inline std::map<std::string, eval::Array> simulate(const Derived& d, const eval::Inputs& inputs, kernel::Order order = kernel::Order::reverse) {
+inline std::map<std::string, eval::Array> simulate(const Derived& d, const eval::Inputs& inputs,
+                                                   kernel::Order order = kernel::Order::reverse, const Watch& watch = {}) {
   const ir::Graph& g = *d.plan.graph;
   std::map<ir::Port, kernel::Buffer> ports;
   std::map<int, kernel::Buffer> temporaries;
@@ -63,6 +67,7 @@ inline std::map<std::string, eval::Array> simulate(const Derived& d, const eval:
         globals.push_back(t);
       }
     }
+    if (watch) watch(l, globals);
     kernel::Options o;
     o.order = order;
     const auto outcome = kernel::simulate(l.kernel, globals, o);
