@@ -20,7 +20,9 @@ public:
 
   std::string value(Id id) { return text(id); }
 
-  std::string bounds(const kernel::Bounds& all, bool& needs_column);
+  // `and_`: what stands between two tests.
+  std::string bounds(const kernel::Bounds& all, const std::string& and_);
+  bool gathers(const kernel::Bounds& all) const; // along the columns
   std::string element(const Ref& r, bool in_row_loop);
   void name_coordinates(bool in_row_loop); // declares the axes' variables
 
