@@ -70,7 +70,7 @@ private:
 
 // Fitted to 16 products of a layer with 8 and 48 rows on an H200 (2026-11-30, `bench_tune_cuda run`; beside them the rule for
 // warpgroups): a worker reads its columns and all rows, and all of them share a cache.
-constexpr double worker_reads = 150e9, workers_read = 8e12; // bytes/s
+constexpr double worker_reads = 110e9, workers_read = 8e12; // bytes/s
 
 struct FewColumns {
   int64_t count = 0;
