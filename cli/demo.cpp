@@ -101,8 +101,8 @@ void program(const Naive& naive, size_t at, size_t of, const Common& c, Host& h,
 
   verify::feed(written, naive.graph, inputs);
   verify::feed(derived, naive.graph, inputs);
-  row.time = measure([&] { derived.run(); }, 0.08);
-  row.naive = measure([&] { written.run(); }, 0.08, 3);
+  row.time = measure([&] { derived.run(); }, 0.06);
+  row.naive = measure([&] { written.run(); }, 0.03, 3);
   if (blas) {
     if (const auto library = reference(written, *blas, plain)) {
       row.reference = library->seconds;
