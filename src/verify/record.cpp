@@ -52,7 +52,8 @@ std::optional<Difference> difference(const Stored& a, const Stored& b) {
 }
 
 [[noreturn]] void no_recording(const std::string& name, const std::string& why) {
-  throw Error({}, "'" + name + "' is no recording of a run", {{why, {}}}, "make one with tang verify FILE --record");
+  throw Error({}, "'" + name + "' is no recording of a run", {{why, {}}},
+              "make one with tang verify FILE --record");
 }
 } // namespace
 
@@ -77,11 +78,13 @@ Recording recording(const std::string& all, const std::string& name) {
   std::istringstream in(all);
   std::string line, verdict;
   Recording r;
-  if (!std::getline(in, line) || line != title) no_recording(name, std::string("it does not begin with '") + title + "'");
+  if (!std::getline(in, line) || line != title)
+    no_recording(name, std::string("it does not begin with '") + title + "'");
   std::getline(in, r.graph), std::getline(in, r.target);
   while (std::getline(in, line)) {
     Stored s;
-    if (line.rfind("array ", 0)) no_recording(name, "a line is '" + line.substr(0, 40) + "' where an array begins");
+    if (line.rfind("array ", 0))
+      no_recording(name, "a line is '" + line.substr(0, 40) + "' where an array begins");
     s.what = line.substr(6);
     std::getline(in, s.schedule), std::getline(in, line);
     std::istringstream head(line);
@@ -93,8 +96,10 @@ Recording recording(const std::string& all, const std::string& name) {
     for (int64_t k = 0; k < n; ++k) {
       std::string got, want;
       if (!std::getline(in, line) || !(std::istringstream(line) >> got >> want))
-        no_recording(name, "'" + s.what + "' ends after " + std::to_string(k) + " of " + std::to_string(n) + " elements");
-      s.got.push_back(std::strtod(got.c_str(), nullptr)), s.want.push_back(std::strtod(want.c_str(), nullptr));
+        no_recording(name, "'" + s.what + "' ends after " + std::to_string(k) + " of " + std::to_string(n) +
+                               " elements");
+      s.got.push_back(std::strtod(got.c_str(), nullptr)),
+          s.want.push_back(std::strtod(want.c_str(), nullptr));
     }
     r.all.push_back(std::move(s));
   }
@@ -103,7 +108,8 @@ Recording recording(const std::string& all, const std::string& name) {
 
 Comparison compare(const Recording& a, const Recording& b, double budget) {
   if (a.graph != b.graph)
-    throw Error({}, "two runs of different graphs or inputs", {{a.graph + " on " + a.target, {}}, {b.graph + " on " + b.target, {}}},
+    throw Error({}, "two runs of different graphs or inputs",
+                {{a.graph + " on " + a.target, {}}, {b.graph + " on " + b.target, {}}},
                 "record both with one file and one seed");
   std::multimap<std::string, size_t> by_label;
   for (size_t k = 0; k < b.all.size(); ++k) by_label.emplace(b.all[k].what, k);
@@ -132,13 +138,14 @@ std::string text(const Comparison& c, const Recording& a, const Recording& b, do
     const Stored &x = a.all[d->a], &y = b.all[d->b];
     const size_t k = size_t(d->at);
     auto one = [&](const char* name, const Stored& s) {
-      return "  " + std::string(name) + " " + shortest(s.got[k]) + ", f64 " + shortest(s.want[k]) + ", error " +
-             shortest(s.error) + (s.ok ? ", within its budget" : ", beyond its budget") +
+      return "  " + std::string(name) + " " + shortest(s.got[k]) + ", f64 " + shortest(s.want[k]) +
+             ", error " + shortest(s.error) + (s.ok ? ", within its budget" : ", beyond its budget") +
              (s.schedule.empty() ? "" : ", " + s.schedule) + "\n";
     };
-    return what + ": " + (x.schedule.empty() ? "output " : "kernel ") + x.what + ", " + std::to_string(d->differ) + " of " +
-           std::to_string(x.got.size()) + " values, by " + shortest(d->gap) + " of the largest at " +
-           place(x.shape, d->at) + "\n" + one("A", x) + one("B", y);
+    return what + ": " + (x.schedule.empty() ? "output " : "kernel ") + x.what + ", " +
+           std::to_string(d->differ) + " of " + std::to_string(x.got.size()) + " values, by " +
+           shortest(d->gap) + " of the largest at " + place(x.shape, d->at) + "\n" + one("A", x) +
+           one("B", y);
   };
   return "A: " + a.target + ", " + std::to_string(a.all.size()) + " arrays; B: " + b.target + ", " +
          std::to_string(b.all.size()) + "\n" + std::to_string(c.common) + " stored by both, " +

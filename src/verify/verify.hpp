@@ -32,7 +32,8 @@ struct Report {
   double worst() const; // largest error of the outputs
 };
 
-// Told of each buffer as it is judged: what it holds, and the reference from the device's own earlier results.
+// Told of each buffer as it is judged: what it holds, and the reference from the device's own earlier
+// results.
 using Seen = std::function<void(const Check&, const eval::Array& got, const eval::Array& want)>;
 
 // Binds `inputs` by name, poisons what the program writes, runs it kernel by kernel. `written`: the graph as
