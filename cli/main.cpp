@@ -98,12 +98,24 @@ int main(int argc, char** argv) {
   verify->add_option("--target", target, "what it runs on (default: c; with --all: everything found)");
   verify->add_option("--seed", seed, "of the random inputs")->default_val(1);
   verify->add_option("--budget", budget, "largest error relative to the largest value")->default_val(1e-4);
+  verify->add_option("--schedule", schedule, "a .tangsched file");
+  std::string record;
+  verify->add_option("--record", record, "a file for what each kernel stored: see tang diff");
   verify->callback([&] { act = [&] {
       if (every) return cli::verify_all(c, target);
       if (formats) return cli::verify_formats(c, target.empty() ? "c" : target, file);
       if (file.empty()) throw Error({}, "nothing to verify", {}, "name a .tang file, or --all");
-      return cli::verify_file(c, file, seed, budget, target.empty() ? "c" : target);
+      return cli::verify_file(c, file, {seed, budget, target.empty() ? "c" : target, schedule, record});
     }; });
+
+  std::string other;
+  auto* diff = shared(app.add_subcommand(
+      "diff", "the first kernel where two runs differ: devices, schedules or builds\n"
+              "  tang verify F.tang --record a; tang verify F.tang --target vulkan --record b; tang diff a b"));
+  diff->add_option("a", file, "what tang verify --record wrote")->required();
+  diff->add_option("b", other, "of another run of the same graph and seed")->required();
+  diff->add_option("--budget", budget, "largest difference relative to the largest value")->default_val(1e-4);
+  diff->callback([&] { act = [&] { return cli::diff_runs(c, file, other, budget); }; });
 
   auto* emit =
       shared(app.add_subcommand("emit", "generated source\n  tang emit c examples/gru.tang -o policy"));

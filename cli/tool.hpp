@@ -74,7 +74,14 @@ struct TrainArguments {
 };
 
 int train(const Common& c, const TrainArguments& a);
-int verify_file(const Common& c, const std::string& file, uint64_t seed, double budget, const std::string& target);
+struct VerifyArguments {
+  uint64_t seed = 1;
+  double budget = 0;                     // largest error relative to the largest value
+  std::string target, schedule, record;  // record: a file for what the run stored, which diff_runs compares
+};
+
+int verify_file(const Common& c, const std::string& file, const VerifyArguments& a);
+int diff_runs(const Common& c, const std::string& a, const std::string& b, double budget);
 // What is predicted for narrow storage and accumulation beside what happens, as a page; `only`: a part of a builder's name.
 int verify_formats(const Common& c, const std::string& target, const std::string& only);
 int verify_all(const Common& c, const std::string& target); // every builder of models/; empty: on every target found

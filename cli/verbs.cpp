@@ -4,7 +4,9 @@
 #include "tang/cli/measured.hpp"
 #include "tang/cli/programs.hpp"
 #include "tang/cli/tool.hpp"
+#include "tang/text/schedule.hpp"
 #include "tang/text/text.hpp"
+#include "tang/verify/record.hpp"
 #include "tang/verify/verify.hpp"
 
 namespace tang::cli {
@@ -110,13 +112,22 @@ int run_file(const Common& c, const std::string& file, const RunArguments& a) {
   return 0;
 }
 
-int verify_file(const Common& c, const std::string& file, uint64_t seed, double budget, const std::string& target) {
+int verify_file(const Common& c, const std::string& file, const VerifyArguments& a) {
   const ir::Graph g = read_graph(file);
-  const run::Opened to = open_or_throw(c, target);
+  char graph[60];
+  std::snprintf(graph, sizeof graph, "graph %016llx, seed %llu", static_cast<unsigned long long>(ir::hash(g)),
+                static_cast<unsigned long long>(a.seed));
+  verify::Recording kept{graph, "", {}};
+  const run::Opened to = open_or_throw(c, a.target);
   run::Options options = run::options_for(to.target);
+  if (!a.schedule.empty())
+    options = tune::restored(text::parse_schedule(read_text(a.schedule), a.schedule), g, options, false);
   options.guards = true;
   run::Program p(g, to.backend, options);
-  const verify::Report r = verify::verify(p, g, random_inputs(g, seed), budget, thread_count(c));
+  kept.target = to.target.name + ", " + to.description;
+  const verify::Report r = verify::verify(p, g, random_inputs(g, a.seed), a.budget, thread_count(c),
+                                          a.record.empty() ? verify::Seen() : verify::recorder(kept));
+  if (!a.record.empty()) write_text(a.record, verify::print(kept));
   auto line = [](const char* kind, const verify::Check& k) {
     std::printf("%-7s %-24s error %.1e  %lld/%lld written  %s %s\n", kind, k.what.c_str(), k.error,
                 static_cast<long long>(k.values - k.unwritten), static_cast<long long>(k.values),
@@ -127,6 +138,13 @@ int verify_file(const Common& c, const std::string& file, uint64_t seed, double 
   for (auto& t : r.trespass) std::printf("guard band written: %s\n", t.c_str());
   std::printf("%d passed, %d failed\n", r.verified(), r.failed() + int(r.trespass.size()));
   return r.ok() ? 0 : 1;
+}
+
+int diff_runs(const Common&, const std::string& a, const std::string& b, double budget) {
+  const verify::Recording x = verify::recording(read_text(a), a), y = verify::recording(read_text(b), b);
+  const verify::Comparison c = verify::compare(x, y, budget);
+  std::printf("%s", verify::text(c, x, y, budget).c_str());
+  return c.beyond ? 1 : 0;
 }
 
 } // namespace tang::cli

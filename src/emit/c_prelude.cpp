@@ -336,7 +336,7 @@ TANG F tang_exp2$(F x) {
   const F c = tang_lower$(tang_splat$(128.0f), tang_upper$(tang_splat$(-150.0f), x));  // NaN stays
   const F t = c + 0x1.8p20f;
   const F n = t - 0x1.8p20f;
-  return tang_scale$(tang_exp2_near$(c - n, tang_eighth$(t)), tang_int$(tang_u$(t) - 0x49c00000u) >> 3u, n * 0.125f);
+  return tang_scale$(tang_exp2_near$(c - n, tang_eighth$(t)), tang_int$(tang_u$(t) - 0x49c00000u) >> 3u, n);
 }
 )";
 // The same bits without a clamp and a second factor, where all lanes are far from overflow and from subnormal results: the

@@ -154,7 +154,7 @@ Array read(run::Program& p, Port port, ir::Format f, const ir::Graph& g) {
 }
 
 Report verify(run::Program& p, const ir::Graph& written, const eval::Inputs& given, double budget,
-              int threads) {
+              int threads, const Seen& seen) {
   // A budget below one rounding of f32 asks for exact results: rounding is then no excuse.
   const bool rounding_allowed = budget >= std::ldexp(1.0, -24);
   const plan::Plan& plan = p.derivation().plan;
@@ -217,6 +217,7 @@ Report verify(run::Program& p, const ir::Graph& written, const eval::Inputs& giv
           }
           if (!c.ok) c.why = provenance(oracle, plan, b.of, got, budget, values);
           report.kernels.push_back(c);
+          if (seen) seen(c, got, want);
           Array placed = got; // later kernels are judged from here; absence stays absence
           placed.state = want.state;
           oracle.place(b.of, std::move(placed));
@@ -242,6 +243,7 @@ Report verify(run::Program& p, const ir::Graph& written, const eval::Inputs& giv
     compare(c, got, naive.port(port), budget, p.format(o.name), values);
     c.ok = c.ok || (rounding_allowed && within(got, naive.port(port), room(o.name), p.format(o.name)));
     report.outputs.push_back(c);
+    if (seen) seen(c, got, naive.port(port));
   }
   report.trespass = p.trespass();
   return report;

@@ -1,6 +1,8 @@
 // Every kernel against the f64 oracle, from the device's own state: poisoned outputs, guard bands, blame by
 // provenance.
 #pragma once
+#include <functional>
+
 #include "tang/eval/oracle.hpp"
 #include "tang/run/program.hpp"
 
@@ -30,10 +32,14 @@ struct Report {
   double worst() const; // largest error of the outputs
 };
 
+// Told of each buffer as it is judged: what it holds, and the reference from the device's own earlier
+// results.
+using Seen = std::function<void(const Check&, const eval::Array& got, const eval::Array& want)>;
+
 // Binds `inputs` by name, poisons what the program writes, runs it kernel by kernel. `written`: the graph as
 // the user wrote it. `budget`: the largest error allowed. States are read as given and overwritten.
 Report verify(run::Program& p, const ir::Graph& written, const eval::Inputs& inputs, double budget,
-              int threads = 1);
+              int threads = 1, const Seen& seen = {});
 // Values in memory against a reference; error, counts and ok are filled.
 Check compared(const void* held, ir::Format f, const eval::Array& want, double budget);
 void feed(run::Program& p, const ir::Graph& g,
