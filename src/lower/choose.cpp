@@ -9,6 +9,7 @@
 #include "tang/expr/simplify.hpp"
 #include "tang/kernel/rows.hpp"
 #include "tang/lower/body.hpp"
+#include "tang/lower/fit.hpp"
 #include "tang/lower/joint.hpp"
 #include "tang/lower/price.hpp"
 #include "tang/lower/segments.hpp"
@@ -247,9 +248,10 @@ struct Chooser {
       if (group.role[a] != Role::grid || is_m[a] || is_n[a]) continue;
       int64_t& filled = around_n[a] ? columns : rows;
       if (!around_m[a] && !around_n[a]) continue;
-      out.tile[a] = std::max<int64_t>(1, std::min(group.extent[a], (around_n[a] ? 512 : 96) / filled));
+      out.tile[a] = even_tile(group.extent[a], (around_n[a] ? 1024 : 96) / filled);
       filled *= out.tile[a];
     }
+    cut_depth(group, is_k, out.tile);
     // Enough workgroups for every worker, evenly: halve the rows, then the columns.
     auto total = [&] {
       int64_t n = 1;
