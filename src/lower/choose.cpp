@@ -196,7 +196,6 @@ struct Chooser {
     return f;
   }
   int64_t blocks(size_t a, int64_t tile) const { return (group.extent[a] + tile - 1) / tile; }
-
   // Core axes that one bound of a domain names with another: a block across its edge is partly dead, so that small extents
   // want small blocks.
   std::vector<char> tied_axes() const {
@@ -301,7 +300,6 @@ struct Chooser {
     return is_m[a] && is_n[a] ? std::lcm(int64_t(out.rows), out.columns()) : is_m[a] ? out.rows : out.columns();
   }
   static int64_t round_to(int64_t v, int64_t to) { return (v + to - 1) / to * to; }
-
   // Rows for teams of lanes: as many as the workgroup has at once, or a whole number of times as many.
   void rows_of_teams(const plan::Member& m, int64_t points, int64_t work) {
     int joining = 0; // a sum joins as it folds; others as their monoid says
