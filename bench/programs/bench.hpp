@@ -50,6 +50,7 @@ class Bench {
   const int threads;
   const bool quick;
   const std::string cache;  // folder of compiled kernels, shared by the runs
+  bool kernels = false;     // also each kernel's share of a program's time
   std::shared_ptr<device::Compiler> compiler;
   std::shared_ptr<device::Cpu> cpu;
   std::vector<Row> rows;
@@ -68,6 +69,8 @@ class Bench {
 void fill(float* p, int64_t n, uint32_t seed);  // in (-0.5, 0.5)
 void sgemm(int64_t n, const float* a, const float* b, float* c);  // c = a b, n x n
 std::string schedules(const run::Program& p);
+// A table of a program's kernels, the dearest first: best of `rounds` runs in order, share, rate of its contractions.
+void print_kernels(run::Program& p, int rounds);
 
 // Calls of malloc and its kin so far, of all threads.
 uint64_t allocations();

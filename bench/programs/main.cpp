@@ -1,5 +1,6 @@
 // bench_programs [matmul | attention | backward | training | sorted | streams | small | compile | figure ..] [--threads N] [--quick] [--cache FOLDER]
-//                [--json FILE]
+//                [--json FILE] [--kernels]
+// --kernels: of training programs, each kernel's share of the time.
 // bench_programs report PREFIX PART.json ..
 #include <unistd.h>
 
@@ -12,7 +13,7 @@ int main(int argc, char** argv) {
   std::vector<std::string> words;
   std::string json, cache;
   int threads = 1;
-  bool quick = false;
+  bool quick = false, kernels = false;
   for (int i = 1; i < argc; ++i) {
     const std::string a = argv[i];
     auto value = [&] { return ++i < argc ? std::string(argv[i]) : std::string(); };
@@ -20,6 +21,7 @@ int main(int argc, char** argv) {
     else if (a == "--json") json = value();
     else if (a == "--cache") cache = value();
     else if (a == "--quick") quick = true;
+    else if (a == "--kernels") kernels = true;
     else words.push_back(a);
   }
   try {
@@ -32,6 +34,7 @@ int main(int argc, char** argv) {
     char own[] = "/tmp/tang-bench-XXXXXX";
     if (cache.empty()) cache = mkdtemp(own);
     bench::Bench b(threads, quick, cache);
+    b.kernels = kernels;
     std::printf("OpenBLAS core %s, %d thread%s, %s\n", openblas_get_corename(), threads, threads == 1 ? "" : "s", b.compiler->path().c_str());
     const std::pair<const char*, void (*)(bench::Bench&)> all[] = {{"matmul", bench::matmul},   {"attention", bench::attention},     {"backward", bench::backward}, {"training", bench::training}, {"sorted", bench::sorted}, {"streams", bench::streams},
                                                                    {"small", bench::small},     {"compile", bench::compile_time},    {"figure", bench::figure}};

@@ -97,6 +97,7 @@ void training(Bench& b) {
     r.more["kernels"] = double(p->derivation().kernels.kernels.size());
     r.more["planned_MB"] = double(p->derivation().plan.arena_bytes) / 1e6;
     b.add(std::move(r));
+    if (b.kernels) print_kernels(*p, b.quick ? 5 : 20);
   };
   const double rows = 512, weights = 576 * 64 * 15 + 9 * 64 * 576 + 3 * 576 * 1536;
   measure("block forward+backward n512", block_and_gradients(512), 6 * rows * weights + 14 * 9 * 64 * rows * (rows + 1) / 2);

@@ -6,6 +6,7 @@
 #include "tang/base/error.hpp"
 #include "tang/emit/c_body.hpp"
 #include "tang/emit/c_joint.hpp"
+#include "tang/expr/effort.hpp"
 
 namespace tang::emit {
 
@@ -84,6 +85,7 @@ private:
     for (auto& d : a_.dst)
       if (!pure(d)) return void(why_scalar_ = "a gathered destination");
     const Var across = transposing(want);
+    if (across < 0 && is_short(want)) return void(why_scalar_ = "fewer points than lanes");
     const Var lane = across >= 0 ? across : want;
     BodyText probe(u_, &a_.body, roots_, vars(), lane);
     if (auto why = probe.refuses_lanes()) return void(why_scalar_ = *why);
@@ -95,6 +97,15 @@ private:
     };
     if (rows_ >= 0) last(rows_);
     last(lane_);
+  }
+
+  // Copies and the like: a vector would be stored under a mask, which costs more than these points one by one.
+  bool is_short(Var v) const {
+    int work = 0;
+    for (Id r : roots_) work += expr::effort(*u_.k.pool, r);
+    for (auto& x : axes_)
+      if (x.var == v) return x.extent < u_.lanes && work <= 2;
+    return false;
   }
 
   // The axis along which the sources are contiguous, when the destinations are so along `x` only; else -1.

@@ -180,6 +180,8 @@ void BodyText::declare_ref(const std::string& as, int r, const std::string& mask
     return u_.line("const " + t + " " + as + " = " + fn(u_, "load_masked", true) + "(" + pointer + ", " +
                    mask + ");");
   const bool boolean = type == Type::boolean; // read as integers, then a mask
+  if (boolean && !u_.wide && !scatters && coefficient(at, lane_) == 1 && !ref.checked && mask.empty())
+    return u_.line("const " + t + " " + as + " = tang_load_boolW(" + pointer + ");");
   const std::string into = boolean ? as + "_ints" : as,
                     one = boolean ? "-(" + element(r, "l") + ")" : element(r, "l");
   const std::string lanes = "for (int l = 0; l < " + w(u_) + "; ++l) " + into +

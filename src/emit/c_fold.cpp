@@ -232,13 +232,44 @@ private:
     }
     start();
     if (!term_tests_.empty()) u_.open("if (" + tests(term_tests_) + ")");
-    if (!safe_ && hoists_)
-      for (size_t i = 0; i <= kept_.size(); ++i) text_->declare(int(i), kept_mask_);
-    fold(0);
+    if (lane_terms_.empty()) terms(kept_mask_);
+    else terms_of_lanes();
     if (!term_tests_.empty()) u_.close();
     join_chains();
     finish();
     if (!test.empty()) u_.close();
+  }
+
+  void terms(const std::string& mask) {
+    if (!safe_ && hoists_)
+      for (size_t i = 0; i <= kept_.size(); ++i) text_->declare(int(i), mask);
+    fold(0);
+  }
+
+  // Some lanes are points without a term: they keep the identity, and nothing is read for them.
+  void terms_of_lanes() {
+    std::string all, any;
+    for (auto& t : lane_terms_) {
+      const Affine last = t + kernel::constant(coefficient(t, lane_) * (u_.lanes - 1));
+      const bool falls = coefficient(t, lane_) < 0;
+      all += (all.empty() ? "" : " && ") + text(falls ? last : t) + " >= 0";
+      any += (any.empty() ? "" : " && ") + text(falls ? t : last) + " >= 0";
+    }
+    if (kept_mask_.empty()) u_.open("if (" + all + ")"), terms(""), u_.close();
+    u_.open(std::string(kept_mask_.empty() ? "else " : "") + "if (" + any + ")");
+    u_.line("const " + value_type(Type::boolean, u_.wide, true) + " alive = " + holding(lane_terms_) +
+            (kept_mask_.empty() ? "" : " & " + kept_mask_) + ";");
+    term_mask_ = "alive";
+    terms("alive");
+    term_mask_ = "";
+    u_.close();
+  }
+
+  // The lanes in which all of these are >= 0.
+  std::string holding(const std::vector<Affine>& all) const {
+    std::string mask;
+    for (auto& t : all) mask += (mask.empty() ? "" : " & ") + lanes_hold(u_, text(t), coefficient(t, lane_));
+    return mask;
   }
 
   void start() override {
@@ -339,7 +370,7 @@ private:
     const bool last = f + 1 == folded_.size();
     if (!last) {
       u_.open("for (int64_t " + v + " = " + lo + "; " + v + " < " + hi + "; ++" + v + ")");
-      if (hoists_) text_->declare(int(level) + 1, kept_mask_);
+      if (hoists_) text_->declare(int(level) + 1, term_mask_.empty() ? kept_mask_ : term_mask_);
       fold(f + 1);
       return u_.close();
     }
@@ -378,15 +409,14 @@ private:
 
   void term(int chain) {
     const int level = int(axes_.size());
-    std::vector<Affine> lane_tests = lane_terms_;
+    std::vector<Affine> lane_tests;
     for (auto& l : limits_.lanes) lane_tests.insert(lane_tests.end(), l.begin(), l.end());
     if (lane_ >= 0 && !lane_tests.empty()) {
-      std::string all, mask;
+      std::string all;
       for (auto& t : lane_tests) {
         const int64_t k = coefficient(t, lane_);
         all += (all.empty() ? "" : " && ") + text(k < 0 ? t + kernel::constant(k * (u_.lanes - 1)) : t) +
                " >= 0";
-        mask += (mask.empty() ? "" : " & ") + lanes_hold(u_, text(t), k);
       }
       const std::string outer = !term_mask_.empty() ? term_mask_ : kept_mask_;
       if (outer.empty()) {
@@ -397,7 +427,7 @@ private:
       } else {
         u_.open("");
       }
-      u_.line("const " + value_type(Type::boolean, u_.wide, true) + " some = " + mask +
+      u_.line("const " + value_type(Type::boolean, u_.wide, true) + " some = " + holding(lane_tests) +
               (outer.empty() ? "" : " & " + outer) + ";");
       live_term(chain, level, "some", "some");
       return u_.close();

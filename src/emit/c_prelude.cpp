@@ -112,6 +112,7 @@ typedef double D __attribute__((vector_size(@H * 8)));
 typedef long long L __attribute__((vector_size(@H * 8)));
 typedef float Fm __attribute__((vector_size(@W * 4), aligned(4), may_alias));
 typedef double Dm __attribute__((vector_size(@H * 8), aligned(8), may_alias));
+typedef uint8_t Bm __attribute__((vector_size(@W), aligned(1), may_alias));
 typedef uint16_t Hv __attribute__((vector_size(@W * 2)));
 typedef uint16_t Hm __attribute__((vector_size(@W * 2), aligned(2), may_alias));
 #define tang_bothW(a, b) ((a) & (b))
@@ -222,10 +223,17 @@ TANG F tang_lowerW(F a, F b) { return tang_selW(a < b, a, b); }
 TANG F tang_maxW(F a, F b) { return tang_selW(b != b, b, tang_selW(a < b, b, a)); }
 TANG F tang_minW(F a, F b) { return tang_selW(b != b, b, tang_selW(b < a, b, a)); }
 #endif
+#if @W == 8 && defined __AVX__
+TANG F tang_load_maskedW(const float* p, M m) { return __builtin_ia32_maskloadps256((const void*)p, m); }
+TANG D tang_dload_maskedW(const double* p, N m) { return __builtin_ia32_maskloadpd256((const void*)p, m); }
+TANG void tang_store_maskedW(float* p, M m, F v) { __builtin_ia32_maskstoreps256((void*)p, m, v); }
+TANG void tang_dstore_maskedW(double* p, N m, D v) { __builtin_ia32_maskstorepd256((void*)p, m, v); }
+#else
 TANG F tang_load_maskedW(const float* p, M m) { F r; for (int l = 0; l < W; ++l) r[l] = m[l] ? p[l] : 0; return r; }
 TANG D tang_dload_maskedW(const double* p, N m) { D r; for (int l = 0; l < H; ++l) r[l] = m[l] ? p[l] : 0; return r; }
 TANG void tang_store_maskedW(float* p, M m, F v) { for (int l = 0; l < W; ++l) if (m[l]) p[l] = v[l]; }
 TANG void tang_dstore_maskedW(double* p, N m, D v) { for (int l = 0; l < H; ++l) if (m[l]) p[l] = v[l]; }
+#endif
 #endif
 TANG M tang_selmW(M m, M a, M b) { return (M)((m & a) | (tang_notW(m) & b)); }
 TANG N tang_dselmW(N m, N a, N b) { return (N)((m & a) | (tang_dnotW(m) & b)); }
@@ -256,6 +264,7 @@ TANG D tang_datan2W(D y, D x) { D r; for (int l = 0; l < H; ++l) r[l] = atan2(y[
 TANG D tang_dmaxW(D a, D b) { return tang_dselW(tang_dequalW(b, b), tang_dselW(tang_dlessW(a, b), b, a), b); }
 TANG D tang_dminW(D a, D b) { return tang_dselW(tang_dequalW(b, b), tang_dselW(tang_dlessW(b, a), b, a), b); }
 TANG D tang_dratioW(D a, D b) { return tang_dselW(tang_dequalW(b, (D){}), (D){}, a / b); }
+TANG M tang_load_boolW(const uint8_t* p) { return tang_ilessW((I){}, __builtin_convertvector(*(const Bm*)p, I)); }
 TANG F tang_loadW(const float* p) { return *(const Fm*)p; }
 TANG D tang_dloadW(const double* p) { return *(const Dm*)p; }
 TANG void tang_storeW(float* p, F v) { *(Fm*)p = v; }

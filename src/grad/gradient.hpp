@@ -14,8 +14,7 @@ struct Options {
   // Drop the gradient of a max that the degree calculus proves irrelevant; without, every max is gated.
   bool eliminate = true;
   // Steps between the states of a recurrence that are remembered for its adjoint; those between are computed
-  // again from them, segment by segment. 0: every state is remembered. A recurrence whose number of steps is
-  // no multiple is Refused.
+  // again from them, segment by segment; the states of steps that fill no segment are remembered. 0: all are.
   int64_t segment = 0;
 };
 

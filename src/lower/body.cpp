@@ -115,7 +115,11 @@ std::vector<kernel::Bounds> Body::pieces(const ir::Domain& d) {
   for (auto& c : d) out.push_back(bounds(c));
   return out;
 }
-bool Body::assumed(const ir::Form& f) const { return std::binary_search(assumed_.begin(), assumed_.end(), f); }
+// One bound is enough: f is that bound and what is never negative.
+bool Body::assumed(const ir::Form& f) const {
+  const auto extents = node_.extents();
+  return std::any_of(assumed_.begin(), assumed_.end(), [&](auto& b) { return ir::range(f - b, extents, {}).first >= 0; });
+}
 int Body::ref(int arg) {
   if (auto it = refs_.find(arg); it != refs_.end()) return it->second;
   const ir::Arg& a = node_.args[size_t(arg)];

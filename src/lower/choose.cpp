@@ -9,6 +9,7 @@
 #include "tang/expr/simplify.hpp"
 #include "tang/kernel/rows.hpp"
 #include "tang/lower/body.hpp"
+#include "tang/lower/fit.hpp"
 #include "tang/lower/joint.hpp"
 #include "tang/lower/price.hpp"
 #include "tang/lower/segments.hpp"
@@ -195,7 +196,6 @@ struct Chooser {
     return f;
   }
   int64_t blocks(size_t a, int64_t tile) const { return (group.extent[a] + tile - 1) / tile; }
-
   // Core axes that one bound of a domain names with another: a block across its edge is partly dead, so that small extents
   // want small blocks.
   std::vector<char> tied_axes() const {
@@ -247,9 +247,10 @@ struct Chooser {
       if (group.role[a] != Role::grid || is_m[a] || is_n[a]) continue;
       int64_t& filled = around_n[a] ? columns : rows;
       if (!around_m[a] && !around_n[a]) continue;
-      out.tile[a] = std::max<int64_t>(1, std::min(group.extent[a], (around_n[a] ? 512 : 96) / filled));
+      out.tile[a] = even_tile(group.extent[a], (around_n[a] ? 1024 : 96) / filled);
       filled *= out.tile[a];
     }
+    cut_depth(group, is_k, out.tile);
     // Enough workgroups for every worker, evenly: halve the rows, then the columns.
     auto total = [&] {
       int64_t n = 1;
@@ -299,7 +300,6 @@ struct Chooser {
     return is_m[a] && is_n[a] ? std::lcm(int64_t(out.rows), out.columns()) : is_m[a] ? out.rows : out.columns();
   }
   static int64_t round_to(int64_t v, int64_t to) { return (v + to - 1) / to * to; }
-
   // Rows for teams of lanes: as many as the workgroup has at once, or a whole number of times as many.
   void rows_of_teams(const plan::Member& m, int64_t points, int64_t work) {
     int joining = 0; // a sum joins as it folds; others as their monoid says

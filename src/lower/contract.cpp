@@ -192,11 +192,12 @@ bool Emitters::rows_in_place(const Site& s) {
 // The columns' operand laid out in panels once, by a kernel of its own, when several blocks of rows read it.
 std::optional<Ref> Emitters::copied(const Site& s, const Place& at) {
   const ir::Comp& n = comp(s.node);
-  const int column = s.c.sides.n[0], row = s.c.sides.m[0];
+  const int column = s.c.sides.n[0];
   const std::set<int> axes = axes_of_factors(f_.g, n, s.c, s.c.sides.b);
   if (f_.choice.pack_b == schedule::Pack::tile) return {};
-  const int row_core = s.core[size_t(row)];
-  const bool reread = row_core >= 0 && f_.group.extent[size_t(row_core)] > f_.tile(row_core);
+  bool reread = false;  // by blocks of what the operand does not depend on: of rows, of a batch
+  for (int x = 0; x < int(n.points.size()); ++x)
+    if (const int c = s.core[size_t(x)]; c >= 0 && !axes.count(x)) reread |= f_.group.extent[size_t(c)] > f_.tile(c);
   if (!reread && f_.choice.pack_b != schedule::Pack::copy) return {};
   for (int x : s.c.sides.b)
     for (ir::Id a : expr::subterms(f_.g.pool, s.c.factors[size_t(x)], expr::Op::arg))

@@ -1,5 +1,9 @@
 #include "tang/lower/fit.hpp"
 
+#include <algorithm>
+
+#include "tang/base/number.hpp"
+
 namespace tang::lower {
 
 namespace {
@@ -39,6 +43,30 @@ Choice fit(Choice c, const plan::Group& group, int64_t limit,
   c.text += " cut to";
   for (size_t a = 0; a < c.tile.size(); ++a) c.text += (a ? "x" : " ") + std::to_string(c.tile[a]);
   return c;
+}
+
+int64_t even_tile(int64_t e, int64_t most) {
+  int64_t best = 1, least = INT64_MAX;
+  for (int64_t t = 1; t <= std::min(e, most); ++t)
+    if (const int64_t cost = ceil_div(e, t) * (8 * t + 1); cost <= least) best = t, least = cost;
+  return best;
+}
+
+void cut_depth(const plan::Group& group, const std::vector<char>& is_k, std::vector<int64_t>& tile) {
+  constexpr int64_t most_depth = 512; // terms of a block over several axes
+  int64_t depth = 1;
+  size_t first = group.extent.size();
+  for (size_t a = group.extent.size(); a-- > 0;) {
+    if (group.role[a] != plan::Role::looped || !is_k[a]) continue;
+    if (tile[a] < group.extent[a]) return; // a block holds a part of another axis already
+    depth = mul_saturated(depth, std::max<int64_t>(1, tile[a]));
+    if (tile[a] > 1) first = a;
+  }
+  if (first == group.extent.size() || depth <= most_depth) return;
+  const int64_t e = group.extent[first], fit = std::max<int64_t>(1, most_depth / (depth / e));
+  int64_t even = fit;
+  while (e % even) --even; // no block of a few terms at the end
+  tile[first] = 2 * even >= fit ? even : ceil_div(e, ceil_div(e, fit));
 }
 
 } // namespace tang::lower

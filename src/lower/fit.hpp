@@ -11,4 +11,11 @@ namespace tang::lower {
 // panels whole panels.
 Choice fit(Choice c, const plan::Group& group, int64_t limit, const std::function<int64_t(const Choice&)>& bytes);
 
+// Elements of an axis of `e` in a block, at most so many, with little left over: of 3 one at a time rather than 2, of 7
+// blocks of 4 rather than 6.
+int64_t even_tile(int64_t e, int64_t most);
+// Terms over several axes, a batch of sequences say: the outermost is walked in blocks, so that panels of both sides
+// stay near.
+void cut_depth(const plan::Group& group, const std::vector<char>& is_k, std::vector<int64_t>& tile);
+
 }  // namespace tang::lower

@@ -216,6 +216,8 @@ struct GroupLowerer {
       if (group.shared.empty()) keep_dear_terms(k, alone ? t.fast_memory : t.fast_memory / 4, 0, alone);
     }
     if (!staggered) divide_once(k);
+    if (t.workgroup_limit == 1) bring_near(k);
+    if (t.workgroup_limit == 1 && !staggered) row_by_row(k);
     globals_first(k);
     return std::move(out);
   }

@@ -13,6 +13,14 @@ constexpr int dear_effort = 8; // a store and a load of a tile that lies near, i
 // statement is kept too.
 void keep_dear_terms(kernel::Kernel& k, int64_t most, int far, bool in_turn = false);
 
+// What the vectors of a statement read across a stride, and again at other points, is copied to a tile along them
+// first: a gather an element, not one a point.
+void bring_near(kernel::Kernel& k);
+
+// Neighbouring statements over the same rows as one loop over rows, where the tiles that they hand on are then rows
+// instead of blocks that the nearest memory does not hold.
+void row_by_row(kernel::Kernel& k);
+
 // Without integers that are constants.
 void settle_constants(kernel::Kernel& k);
 

@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "tang/expr/absence.hpp"
+#include "tang/expr/order.hpp"
 #include "tang/expr/simplify.hpp"
 #include "tang/lower/emitters.hpp"
 #include "tang/lower/joint.hpp"
@@ -186,7 +187,8 @@ void Emitters::values(const std::vector<plan::Member>& members, const std::vecto
       if (domains[wanted[w].member]->size() == 1) b.assume((*domains[wanted[w].member])[0]);
       if (!same_pieces(a.partial, domain_of(w, b)) || b.out.when != condition(w, b)) continue;
       done[w] = 1;
-      const expr::Id value = b.value(expr::product(f_.g.pool, wanted[w].product));
+      // Members write one value in different orders, whose tile is one all the same.
+      const expr::Id value = expr::ordered(*f_.k.pool, b.value(expr::product(f_.g.pool, wanted[w].product)));
       auto known = tile_of.find(value);
       if (known == tile_of.end()) {
         std::vector<int64_t> shape;

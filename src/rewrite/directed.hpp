@@ -58,8 +58,8 @@ Result<Rewritten> split_fold_in(const Graph& g, ir::NodeId node, int fold_axis, 
 Result<Rewritten> definition_form(const Graph& g, ir::NodeId node);
 Graph definition_form(const Graph& g); // of every absorbing fold that has a base
 
-// A recurrence of n * block steps as one of n segments, whose step is the recurrence over `block` steps.
-// Refused where steps are skipped, symbolic, or no multiple of the block.
+// A recurrence of n * block + r steps as one of n segments, whose step is the recurrence over `block` steps,
+// and one of the r steps after them. Refused where steps are skipped or symbolic, or too few.
 Result<Rewritten> strip_mine(const Graph& g, ir::NodeId node, int64_t block);
 
 // For targets that add to one result from several places: what reads short contractions at a coordinate that

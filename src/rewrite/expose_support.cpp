@@ -10,28 +10,37 @@
 namespace tang::rewrite {
 
 namespace {
-// Does every coordinate of an array get a point? The axes of each coordinate fill it like the digits of a
-// number.
-bool fills(const std::vector<Form>& view, const std::vector<ir::Extent>& extents,
-           const std::vector<ir::Extent>& shape) {
+// Where the axes of each coordinate fill a range of it like the digits of a number: the bounds of the ranges,
+// none where they are the whole of the array.
+std::optional<ir::Conj> filled_range(const std::vector<Form>& view, const std::vector<ir::Extent>& extents,
+                                     const std::vector<ir::Extent>& shape) {
+  ir::Conj out;
   std::vector<char> used(extents.size(), 0);
   for (size_t d = 0; d < view.size(); ++d) {
-    if (!view[d].c.is_constant() || !view[d].args.empty()) return false;
+    if (!view[d].c.is_constant() || !view[d].args.empty()) return {};
     auto digits = view[d].axes;
     std::sort(digits.begin(), digits.end(),
               [](auto& a, auto& b) { return std::abs(a.second) < std::abs(b.second); });
     ir::Extent span = 1, low = view[d].c;
     for (auto& [a, k] : digits) {
-      if (!(span == ir::Extent(std::abs(k)))) return false;
+      if (used[size_t(a)] || !(span == ir::Extent(std::abs(k)))) return {};
       if (k < 0) low = low + ir::Extent(k) * (extents[size_t(a)] - ir::Extent(1));
       span = span * extents[size_t(a)];
       used[size_t(a)] = 1;
     }
-    if (!(low == ir::Extent(0)) || !(span == shape[d])) return false;
+    if (!(low == ir::Extent(0))) insert(out, ir::axis(int(d)) - ir::constant(low));
+    if (!(low + span == shape[d])) insert(out, ir::constant(low + span - ir::Extent(1)) - ir::axis(int(d)));
   }
   for (size_t a = 0; a < extents.size(); ++a)
-    if (!used[a] && !(extents[a] == ir::Extent(1))) return false;
-  return true;
+    if (!used[a] && !(extents[a] == ir::Extent(1))) return {};
+  return out;
+}
+
+// Does every coordinate of an array get a point?
+bool fills(const std::vector<Form>& view, const std::vector<ir::Extent>& extents,
+           const std::vector<ir::Extent>& shape) {
+  const auto range = filled_range(view, extents, shape);
+  return range && range->empty();
 }
 
 // Which coordinates of an output view exist: those that some point of the axes reaches, where `when` holds
@@ -96,7 +105,11 @@ Exists reached(Graph& to, const ir::Recur& r, const ir::Recur::Emit& emit,
                const std::vector<ir::Extent>& extents) {
   Exists out;
   const bool plain = is_plain(emit.view, extents, emit.shape);
-  if (r.live == ir::everywhere() && (plain || fills(emit.view, extents, emit.shape))) return out;
+  if (r.live == ir::everywhere())
+    if (const auto range = filled_range(emit.view, extents, emit.shape)) {
+      out.where = {*range};
+      return out;
+    }
   if (plain) {
     std::vector<int> coordinate(extents.size(), 0); // an axis of extent 1 that no coordinate picks stays at 0
     for (size_t d = 0; d < emit.view.size(); ++d) coordinate[size_t(emit.view[d].picked())] = int(d) + 1;
@@ -250,10 +263,14 @@ Graph expose_support(const Graph& g) {
 }
 
 namespace {
-// Is a read of what only live steps emit, which no domain shows?
-bool is_live_emit(const Graph& g, Port from) {
+// Is it emitted by live steps only, or to a part of its array, which no domain shows?
+bool is_partial_emit(const Graph& g, Port from) {
   const ir::Recur* r = g[from.node].recur();
-  return r && from.port >= r->states.size() && r->live != ir::everywhere();
+  if (!r || from.port < r->states.size()) return false;
+  const ir::Recur::Emit& e = r->emits[from.port - r->states.size()];
+  std::vector<ir::Extent> extents = r->step->shape(e.out);
+  extents.insert(extents.begin(), r->steps);
+  return r->live != ir::everywhere() || !fills(e.view, extents, e.shape);
 }
 
 // Does an or_else catch the absence of a read, a bound that of an index, or a fold that of a step?
@@ -270,7 +287,7 @@ bool catches_absence(const Graph& g) {
       for (int a : index_reads(*c))
         if (partial(c->args[size_t(a)].from)) return true;
       for (auto& a : c->args)
-        if (c->monoid && is_live_emit(g, a.from)) return true;
+        if (c->monoid && is_partial_emit(g, a.from)) return true;
       for (Id l : c->lift)
         for (Id x : expr::subterms(g.pool, l, Op::or_else))
           for (Id r : expr::subterms(g.pool, g.pool[x].args[0], Op::arg))

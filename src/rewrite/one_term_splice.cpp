@@ -34,6 +34,27 @@ Domain points_only(const Pool& p, const Comp& n) {
   return out;
 }
 
+// Does an array have elements that no point reaches, and that no domain or predicate tells: what a view or a
+// step leaves out, or a map of that?
+bool has_holes(const Graph& g, Port p, std::map<Port, bool>& known) {
+  const auto [it, is_new] = known.try_emplace(p, false);
+  if (!is_new) return it->second;
+  const Comp* c = g[p.node].comp();
+  bool out = false;
+  if (const ir::Recur* r = g[p.node].recur()) out = p.port >= r->states.size();
+  else if (c && !c->outs[p.port].view.empty()) out = true;
+  else if (c && c->is_map() && expr::subterms(g.pool, c->lift[p.port], Op::or_else).empty())
+    for (auto& a : c->args) out = out || has_holes(g, a.from, known);
+  return known[p] = out;
+}
+
+// A sum of one term is 0 where that is absent. What the term says of it is seen to; its reads may hide more.
+bool may_be_absent(const Graph& g, const Comp& sum) {
+  std::map<Port, bool> known;
+  return std::any_of(sum.args.begin(), sum.args.end(),
+                     [&](const Arg& a) { return has_holes(g, a.from, known); });
+}
+
 bool change(Graph& g, Comp& n) {
   Pool& p = g.pool;
   if (!axes_fit(n)) return false;
@@ -74,7 +95,12 @@ bool change(Graph& g, Comp& n) {
       if (r.domain == d) z.push_back(&r);
     if (std::none_of(z.begin(), z.end(), [&](Read* r) { return is_one_term(p, r->source); })) continue;
     const bool already = ir::implies(n.domain, d);
-    if (!already && n.monoid) {
+    // Spliced, such a read is absent where the sum is 0: the same where the term is then skipped.
+    const bool hidden = std::any_of(z.begin(), z.end(), [&](Read* r) {
+      return is_one_term(p, r->source) && may_be_absent(g, r->source);
+    });
+    if (hidden && !n.monoid) continue;
+    if ((!already || hidden) && n.monoid) {
       Dependence depends(p, n);
       if (depends.of(d) & point_axes(n) & ~common_axes(n)) continue;
       std::map<Id, Id> zeros, unit;
@@ -91,7 +117,7 @@ bool change(Graph& g, Comp& n) {
                    p.literal(n.monoid->identity[c]);
       const Domain both = ir::pruned(ir::intersection(n.domain, d), n.extents(), g.symbols);
       if (!identity || ir::disjoint(both).size() > ir::most_pieces) continue;
-      n.domain = both;
+      if (!already) n.domain = both;
     }
     for (Read* r : z) {
       if (!is_one_term(p, r->source)) continue;

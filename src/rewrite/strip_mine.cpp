@@ -1,5 +1,8 @@
 // Strip mining: a recurrence of n C steps is one of n steps, each of them a recurrence of C. What remembers
-// every old state of the outer one remembers n of them.
+// every old state of the outer one remembers n of them. Steps that fill no segment follow as a recurrence of
+// their own.
+#include <functional>
+
 #include "tang/ir/recurrence.hpp"
 #include "tang/ir/surface.hpp"
 #include "tang/rewrite/directed.hpp"
@@ -42,6 +45,94 @@ std::vector<Form> local(size_t dims) { // of a tensor that is the same at every 
 std::vector<Extent> with_front(Extent e, std::vector<Extent> shape) {
   shape.insert(shape.begin(), std::move(e));
   return shape;
+}
+
+// The step of `r` whose time, where anything reads it, is what `make` says of the step's own.
+struct Stepped {
+  Graph step;
+  std::map<Port, Port> ports;
+  NodeId time = 0;
+};
+
+Stepped with_time(const Recur& r, const std::function<Id(Graph&, Comp&, Id)>& make) {
+  const Graph& step = *r.step;
+  Stepped out;
+  bool reads_time = false;
+  for (NodeId id = 0; id < step.nodes.size(); ++id)
+    for (Port p : ir::sources(step, id)) reads_time |= p.node == r.time;
+  for (auto& s : r.states) reads_time |= s.out.node == r.time;
+  for (auto& e : r.emits) reads_time |= e.out.node == r.time;
+  ir::Copier copier(step);
+  for (NodeId id = 0; id < step.nodes.size(); ++id) {
+    const NodeId now = copier.copy(id);
+    if (id != r.time) continue;
+    out.time = now;
+    if (!reads_time) continue;
+    Comp time;
+    const Id i = read_leaf(copier.to.pool, Type::index, add_read(time, {{now, 0}, {}}));
+    time.lift = {make(copier.to, time, i)};
+    time.outs = {{}};
+    copier.set({id, 0}, {copier.to.add({std::move(time), "time", {}}), 0});
+  }
+  for (NodeId id = 0; id < step.nodes.size(); ++id)
+    for (uint32_t k = 0; k < step.ports(id); ++k) out.ports[{id, k}] = copier.at({id, k});
+  for (auto& o : step.outputs) copier.to.outputs.push_back({out.ports.at(o.port), o.name, o.format});
+  out.step = std::move(copier.to);
+  return out;
+}
+
+// The dimension of an emitted array that is the time, or -1.
+int time_of(const Recur::Emit& e) {
+  int at = -1;
+  for (size_t d = 0; d < e.view.size(); ++d)
+    if (e.view[d].axis(0) != 0) at = at < 0 && e.view[d].is_pick() ? int(d) : int(e.view.size());
+  return at < int(e.view.size()) ? at : -1;
+}
+
+// Steps [from, from + count) of a recurrence, its time counted from 0. An array that it emits one row a step
+// to holds these steps' rows alone.
+Recur part(const Recur& r, int64_t from, int64_t count) {
+  Recur out = r;
+  out.steps = Extent(count);
+  Stepped x = with_time(r, [&](Graph& g, Comp&, Id now) {
+    return from ? g.pool.make(Op::add, {g.pool.literal(expr::whole(from)), now}) : now;
+  });
+  const auto later = [&](std::vector<Form>& view) {
+    for (auto& f : view)
+      f = ir::compose(f, [&](int a) { return a == 0 ? ir::axis(0) + ir::constant(from) : ir::axis(a); });
+  };
+  out.time = x.time;
+  for (auto& s : out.states) s.in = x.ports.at({s.in, 0}).node, s.out = x.ports.at(s.out);
+  for (auto& a : out.args) a.in = x.ports.at({a.in, 0}).node, later(a.view);
+  for (auto& e : out.emits) {
+    const int d = time_of(e);
+    if (d >= 0) e.shape[size_t(d)] = Extent(count);
+    else later(e.view);
+    e.out = x.ports.at(e.out);
+  }
+  out.step = std::make_shared<const Graph>(std::move(x.step));
+  return out;
+}
+
+// What two parts of a recurrence emitted to one array: the rows of the first are those before `from`, or each
+// has the elements that exist.
+Comp joined(Pool& p, const Recur::Emit& e, Type type, Port first, Port second, int64_t from) {
+  Comp out;
+  out.points = e.shape;
+  out.outs = {{}};
+  std::vector<Form> here = every(e.shape.size()), after = here;
+  for (size_t d = 0; d < e.shape.size(); ++d) out.outs[0].axes.push_back(int(d));
+  const int d = time_of(e);
+  if (d >= 0) after[size_t(d)] = ir::axis(d) - ir::constant(from);
+  const Id x = read_leaf(p, type, add_read(out, {first, here})),
+           y = read_leaf(p, type, add_read(out, {second, after}));
+  if (d < 0) {
+    out.lift = {p.make(Op::or_else, {x, y})};
+    return out;
+  }
+  const Id before = add_guard(p, out, {{ir::constant(from - 1) - ir::axis(d)}});
+  out.lift = {p.make(Op::select, {before, x, y})};
+  return out;
 }
 
 class Miner {
@@ -88,36 +179,14 @@ private:
 
   Port at(Port p) const { return ports_.at(p); }
 
-  // The step, its time made of the segment's number and the step's inside it where anything reads it.
+  // Its time is made of the segment's number and the step's inside it, where anything reads it.
   void step_with_time() {
-    const Graph& step = *r_.step;
-    bool reads_time = false;
-    for (NodeId id = 0; id < step.nodes.size(); ++id)
-      for (Port p : ir::sources(step, id)) reads_time |= p.node == r_.time;
-    for (auto& s : r_.states) reads_time |= s.out.node == r_.time;
-    for (auto& e : r_.emits) reads_time |= e.out.node == r_.time;
-    ir::Copier copier(step);
-    for (NodeId id = 0; id < step.nodes.size(); ++id) {
-      if (id != r_.time || !reads_time) {
-        copier.copy(id);
-        continue;
-      }
-      const NodeId now = copier.copy(id);
-      inner_.time = now;
-      segment_ = copier.to.add({ir::Input{ir::Input::data, {}, clock().format}, fresh_name(), {}});
-      Comp time;
-      Pool& p = copier.to.pool;
-      const Id s = read_leaf(p, Type::index, add_read(time, {{*segment_, 0}, {}}));
-      const Id i = read_leaf(p, Type::index, add_read(time, {{now, 0}, {}}));
-      time.lift = {p.make(Op::add, {p.make(Op::mul, {p.literal(expr::whole(block_)), s}), i})};
-      time.outs = {{}};
-      copier.set({id, 0}, {copier.to.add({std::move(time), "time", {}}), 0});
-    }
-    for (NodeId id = 0; id < step.nodes.size(); ++id)
-      for (uint32_t k = 0; k < step.ports(id); ++k) ports_[{id, k}] = copier.at({id, k});
-    if (!segment_) inner_.time = at({r_.time, 0}).node;
-    for (auto& o : step.outputs) copier.to.outputs.push_back({at(o.port), o.name, o.format});
-    inner_step_ = std::move(copier.to);
+    Stepped x = with_time(r_, [&](Graph& g, Comp& time, Id now) {
+      segment_ = g.add({ir::Input{ir::Input::data, {}, clock().format}, fresh_name(), {}});
+      const Id s = read_leaf(g.pool, Type::index, add_read(time, {{*segment_, 0}, {}}));
+      return g.pool.make(Op::add, {g.pool.make(Op::mul, {g.pool.literal(expr::whole(block_)), s}), now});
+    });
+    ports_ = std::move(x.ports), inner_step_ = std::move(x.step), inner_.time = x.time;
   }
 
   std::string fresh_name() const {
@@ -152,21 +221,42 @@ private:
 };
 } // namespace
 
+namespace {
+// Whole segments, and the steps after them: those of the highest times, or of the lowest in reverse.
+void mine_with_rest(Edit& e, NodeId id, const Node& n, int64_t block) {
+  const Recur& r = *n.recur();
+  const int64_t steps = r.steps.value(), whole = steps / block * block, rest = steps - whole;
+  const Recur main = part(r, r.reverse ? rest : 0, whole);
+  const NodeId first = e.to.add({Miner(e.to, main, block).run(), n.name, n.where});
+  Recur tail = part(r, r.reverse ? 0 : whole, rest);
+  for (uint32_t k = 0; k < tail.states.size(); ++k) tail.states[k].init = Port{first, k};
+  const NodeId last = e.to.add({std::move(tail), n.name, n.where});
+  for (uint32_t k = 0; k < r.states.size(); ++k) e.set({id, k}, {last, k});
+  for (uint32_t k = 0; k < r.emits.size(); ++k) {
+    const Port x{first, uint32_t(r.states.size()) + k}, y{last, x.port};
+    const Comp all = joined(e.to.pool, r.emits[k], e.to.type(x), r.reverse ? y : x, r.reverse ? x : y,
+                            r.reverse ? rest : whole);
+    e.set({id, x.port}, {e.to.add({all, n.name, n.where}), 0});
+  }
+}
+} // namespace
+
 Result<Rewritten> strip_mine(const Graph& g, NodeId id, int64_t block) {
   const Recur* r = id < g.nodes.size() ? g[id].recur() : nullptr;
   if (!r) return Refusal{"only a recurrence has segments"};
   const std::string name = g.label({id, 0});
   if (!r->steps.is_constant()) return Refusal{name + " has the symbolic number of steps " + r->steps.text()};
-  if (block < 1 || r->steps.value() % block)
-    return Refusal{name + " has " + std::to_string(r->steps.value()) + " steps, no multiple of " +
+  if (block < 1 || r->steps.value() < block)
+    return Refusal{name + " has " + std::to_string(r->steps.value()) + " steps, no segment of " +
                    std::to_string(block)};
   if (r->live != ir::everywhere()) return Refusal{name + " skips steps"};
   Edit e(g);
   for (NodeId k = 0; k < g.nodes.size(); ++k) {
     if (!e.live[k]) continue;
     Node n = e.node(k);
-    if (k == id) n.what = Miner(e.to, *n.recur(), block).run();
-    e.put(k, std::move(n));
+    if (k != id) e.put(k, std::move(n));
+    else if (r->steps.value() % block) mine_with_rest(e, k, n, block);
+    else n.what = Miner(e.to, *n.recur(), block).run(), e.put(k, std::move(n));
   }
   return Rewritten{e.finish(), {name + " in segments of " + std::to_string(block)}};
 }
@@ -174,8 +264,8 @@ Result<Rewritten> strip_mine(const Graph& g, NodeId id, int64_t block) {
 namespace {
 Graph strip_mine_witness() {
   ir::Builder b;
-  auto x = b.input("x", {6, 3}), w = b.input("w", {3, 3}), h0 = b.input("h0", {3});
-  const ir::Axis t = ir::axis("t", Extent(6)), u = ir::axis("u", Extent(3)), k = ir::axis("k", Extent(3));
+  auto x = b.input("x", {8, 3}), w = b.input("w", {3, 3}), h0 = b.input("h0", {3});
+  const ir::Axis t = ir::axis("t", Extent(8)), u = ir::axis("u", Extent(3)), k = ir::axis("k", Extent(3));
   const auto r = ir::recur(t, {ir::carried("h", h0)}, [&](const std::vector<ir::Tensor>& old) -> ir::Step {
     const ir::Scalar late = ir::to_real(ir::iota(t));
     auto next = ir::map({u}, tanh(x(t, u) + late * 0.1 + sum(k, w(u, k) * old[0](k))));
@@ -192,11 +282,12 @@ Rule strip_mine_rule() {
     for (NodeId id = 0; id < g.nodes.size(); ++id)
       if (const Recur* r = g[id].recur(); r && r->steps.is_constant())
         for (int64_t block : {3, 2})
-          if (r->steps.value() % block == 0) return strip_mine(g, id, block);
-    return Refusal{"no recurrence whose steps divide"};
+          if (r->steps.value() >= block) return strip_mine(g, id, block);
+    return Refusal{"no recurrence of two steps"};
   };
   return {"strip_mine",
-          {"a recurrence over n C steps is a recurrence over n segments whose step is the recurrence over C",
+          {"a recurrence over n C + r steps is one over n segments, whose step is the recurrence over C, "
+           "then one over r",
            "strip_mine_sound", Law::exact},
           apply,
           strip_mine_witness,

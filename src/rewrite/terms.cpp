@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tang/expr/order.hpp"
 #include "tang/ir/absence.hpp"
 #include "tang/rewrite/import.hpp"
 
@@ -88,21 +89,7 @@ std::set<int> index_reads(const Comp& n) {
   return out;
 }
 
-Id ordered(Pool& p, Id root) {
-  std::unordered_map<Id, Id> done;
-  for (Id x : expr::schedule(p, {root})) {
-    const expr::Term t = p[x];
-    if (!t.arity()) {
-      done[x] = x;
-      continue;
-    }
-    std::vector<Id> a;
-    for (int k = 0; k < t.arity(); ++k) a.push_back(done.at(t.args[size_t(k)]));
-    if (t.arity() == 2 && expr::row(t.op).commutative && p.before(a[1], a[0])) std::swap(a[0], a[1]);
-    done[x] = p.make(t.op, a);
-  }
-  return done.at(root);
-}
+Id ordered(Pool& p, Id term) { return expr::ordered(p, term); }
 
 bool is_plain_component(const Pool& p, const Comp& n, size_t c, Op op) {
   if (!n.monoid) return false;

@@ -27,7 +27,7 @@ Graph gathered(int64_t places, std::vector<int64_t> keys, int64_t width, bool ma
 }
 } // namespace
 
-TEST(lower_keyed, a_gradient_of_a_table_adds_each_row_once) {
+TEST(lower_grad_keyed, a_gradient_of_a_table_adds_each_row_once) {
   for (bool masked_rows : {false, true}) {
     const Graph g = gathered(23, {4, 9}, 7, masked_rows);
     eval::Array keys({4, 9}, expr::Type::index);
@@ -40,7 +40,7 @@ TEST(lower_keyed, a_gradient_of_a_table_adds_each_row_once) {
     EXPECT_LE(points, 2);
   }
 }
-TEST(lower_keyed, a_histogram_and_a_stride) {
+TEST(lower_grad_keyed, a_histogram_and_a_stride) {
   Builder b;
   const Tensor key = b.input("key", {50}, Format::i32), w = b.input("w", {50}), y = b.input("y", {9}), k = b.input("k", {3});
   const Axis bin = axis("bin", Extent(12)), p = axis("p", Extent(19));
@@ -53,7 +53,7 @@ TEST(lower_keyed, a_histogram_and_a_stride) {
   expect_derived(g, {{"key", keys}});
   EXPECT_TRUE(by_key(derive(g).plan)) << plan::print(derive(g).plan);
 }
-TEST(lower_keyed, few_places_and_targets_that_store_once_test_each_place) {
+TEST(lower_grad_keyed, few_places_and_targets_that_store_once_test_each_place) {
   EXPECT_FALSE(by_key(derive(gathered(3, {4, 9}, 7, false)).plan));
   EXPECT_FALSE(by_key(derive(gathered(23, {4, 9}, 7, false), {}, target::cuda_target()).plan));
 }

@@ -26,7 +26,7 @@ Scalar turned(const Tensor& x, const Axis& h, const Axis& i, const Axis& j) {
 }
 } // namespace
 
-TEST(rewrite_tables, two_readers_share_the_sines_of_their_coordinates) {
+TEST(rewrite_grad_tables, two_readers_share_the_sines_of_their_coordinates) {
   Builder b;
   auto [h, o, i, j] = axes<"h o i j">();
   b.output(map({h, i, j}, turned(b.input("q", {8, 6, 4}), h, i, j)), "q turned");
@@ -36,7 +36,7 @@ TEST(rewrite_tables, two_readers_share_the_sines_of_their_coordinates) {
   EXPECT_EQ(sines(rewrite::optimize(g).graph), 2 * 6 * 4);
 }
 // A gradient lives in half of the features, where the angle counts from 0 again.
-TEST(rewrite_tables, a_part_of_an_axis_reads_the_same_table) {
+TEST(rewrite_grad_tables, a_part_of_an_axis_reads_the_same_table) {
   Builder b;
   const Tensor q = b.input("q", {8, 6, 4}), d = b.input("d", {8, 6, 8});
   auto [h, i, j] = axes<"h i j">();
@@ -46,7 +46,7 @@ TEST(rewrite_tables, a_part_of_an_axis_reads_the_same_table) {
   b.output(map({h, i}, sum(f, masked(Index(4) <= Index(f), d(h, i, f) * cos(angle)))), "back");
   EXPECT_EQ(sines(rewrite::optimize(b.graph()).graph), 2 * 6 * 4);
 }
-TEST(rewrite_tables, a_term_evaluated_once_or_of_pairs_stays_where_it_is) {
+TEST(rewrite_grad_tables, a_term_evaluated_once_or_of_pairs_stays_where_it_is) {
   Builder b;
   auto [i, j, d] = axes<"i j d">();
   const Tensor x = b.input("x", {64, 4});
