@@ -18,7 +18,7 @@ constexpr int64_t shared_cache = int64_t(32) << 20; // bytes of operands that wo
 // Fitted to 130 timed candidates of nine products on an H200 (2026-11-30; `choices` in bench/h200/tensor.cpp
 // times them).
 constexpr double block_seconds = 0.3e-6; // of a block of rows and columns: its first bytes and its last
-constexpr double join_seconds = 1.2e-6;  // of a tile's parts: stored, counted, read again
+constexpr double join_seconds = 0.6e-6;  // of a tile's parts: stored, counted, read again (two products more)
 constexpr double step_seconds = 0.15e-6; // of 128 terms of a sum at least, however few rows and columns there are
 constexpr double lane_seconds = 0.8e-9;  // of a value that lanes store where no bulk copy can
 // A worker alone, and its share where all are busy: of the mean arithmetic rate, of the mean rate of the near
