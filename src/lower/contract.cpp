@@ -195,6 +195,10 @@ std::optional<Ref> Emitters::copied(const Site& s, const Place& at) {
   const int column = s.c.sides.n[0];
   const std::set<int> axes = axes_of_factors(f_.g, n, s.c, s.c.sides.b);
   if (f_.choice.pack_b == schedule::Pack::tile) return {};
+  // What masks it may move with another axis, whose copies would each be a part of the array: a tile holds that part.
+  for (auto& f : assumed_of(s, column))
+    for (int x : axes_of(n, f))
+      if (!axes.count(x) && x != column && !std::count(s.c.sides.k.begin(), s.c.sides.k.end(), x)) return {};
   bool reread = false;  // by blocks of what the operand does not depend on: of rows, of a batch
   for (int x = 0; x < int(n.points.size()); ++x)
     if (const int c = s.core[size_t(x)]; c >= 0 && !axes.count(x)) reread |= f_.group.extent[size_t(c)] > f_.tile(c);
