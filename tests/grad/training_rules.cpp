@@ -53,8 +53,11 @@ TEST(grad_rules, an_axis_of_one_value_does_not_hide_a_view) {
     b.output(vjp(y, b.input("dy", {2, group, 5, 4}), {w})[0], "dw");
     const Graph written = b.graph();
     const rewrite::Optimized o = rewrite::optimize(written);
-    for (ir::NodeId id = 0; id < o.graph.nodes.size(); ++id)
-      if (auto* c = o.graph[id].comp()) EXPECT_EQ(c->domain, ir::everywhere()) << o.graph.label({id, 0});
+    for (ir::NodeId id = 0; id < o.graph.nodes.size(); ++id) {
+      if (auto* c = o.graph[id].comp()) {
+        EXPECT_EQ(c->domain, ir::everywhere()) << o.graph.label({id, 0});
+      }
+    }
     Inputs in{{"w", random_reals({8 * group, 3}, 1)}, {"x", random_reals({5, 3}, 2)}, {"dy", random_reals({2, group, 5, 4}, 3)}};
     EXPECT_LT(eval::difference(eval::run(o.graph, in)["dw"], eval::run(written, in)["dw"]), 1e-14);
     expect_program(written, in);
