@@ -52,6 +52,25 @@ double uniform(std::minstd_rand& r, double lo, double hi) {
   return lo + (hi - lo) * double(r()) / double(r.max());
 }
 
+// The instructions of AVX-512 that the text of 16 lanes names, lane by lane, for machines that have none.
+const char* const as_avx512 = R"(#define __AVX512F__ 1
+typedef float F16 __attribute__((vector_size(64)));
+typedef int I16 __attribute__((vector_size(64)));
+typedef double D8 __attribute__((vector_size(64)));
+#define EACH(type, n, value) { type r; for (int l = 0; l < n; ++l) r[l] = value; return r; }
+static F16 as_scale(F16 p, F16 n, F16 s, int m, int r_)
+  EACH(F16, 16, (float)(n[l] != n[l] ? n[l] : p[l] * __builtin_ldexp(1, (int)__builtin_floorf(n[l]))))
+static F16 as_permute(F16 t, I16 i, F16 s, int m) EACH(F16, 16, t[i[l] & 15])
+static F16 as_fma(F16 a, F16 b, F16 c, int m, int r_) EACH(F16, 16, __builtin_fmaf(a[l], b[l], c[l]))
+static D8 as_dfma(D8 a, D8 b, D8 c, int m, int r_) EACH(D8, 8, __builtin_fma(a[l], b[l], c[l]))
+static void as_store(float* p, F16 v) { *(F16*)p = v; }
+#define __builtin_ia32_scalefps512_mask as_scale
+#define __builtin_ia32_permvarsf512_mask as_permute
+#define __builtin_ia32_vfmaddps512_mask as_fma
+#define __builtin_ia32_vfmaddpd512_mask as_dfma
+#define __builtin_ia32_movntps512 as_store
+)";
+
 double any_bits(std::minstd_rand& r) { return double(float_of(uint32_t(r()) ^ uint32_t(r()) << 11)); }
 } // namespace
 
@@ -94,6 +113,7 @@ TEST(elementary, worst_errors_and_edges) {
   emit::COptions narrow;
   narrow.lanes = 8;
   auto eight = machine::build(all, narrow);
+  auto sixteen = machine::compiler("gcc").compile(as_avx512 + emit::c_unit({all.begin(), all.end()}, {}));
   const float inf = std::numeric_limits<float>::infinity(), nan = float_of(0x7fc12345), tiny = float_of(1);
   const std::vector<float> edges = {0.0f,
                                     -0.0f,
@@ -137,7 +157,7 @@ TEST(elementary, worst_errors_and_edges) {
       for (float b : edges) x[at] = a, z[at++] = b;
     for (; at < size_t(count); ++at) x[at] = float(cases[c].draw(r)), z[at] = float(cases[c].draw(r));
     std::vector<std::vector<float>> y;
-    for (auto* lib : {gcc.get(), clang.get(), eight.get()})
+    for (auto* lib : {gcc.get(), clang.get(), eight.get(), sixteen.get()})
       for (int v : {0, 1}) {
         y.emplace_back(size_t(count), 7.0f);
         void* args[] = {x.data(), z.data(), y.back().data()};
