@@ -1,6 +1,8 @@
 #include "tang/emit/shared_text.hpp"
 
 #include <cctype>
+#include <cfloat>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <vector>
@@ -383,6 +385,8 @@ std::string names_first(const std::string& line, const Spelling& s) {
 std::string decimal_float(double v) {
   char s[32];
   std::snprintf(s, sizeof s, "%.9g", double(float(v)));
+  // Nine digits of the largest number are above it, which WGSL refuses.
+  if (std::isfinite(v) && std::fabs(std::strtod(s, nullptr)) > FLT_MAX) std::snprintf(s, sizeof s, "%.17g", double(float(v)));
   std::string out = s;
   if (out.find_first_of(".e") == std::string::npos) out += ".0";
   return v < 0 || out[0] == '-' ? "(" + out + "f)" : out + "f";

@@ -118,9 +118,11 @@ private:
       modes.emplace_back(stride, a.extent);
       out.insert(out.end(), {a.extent, stride});
     }
+    auto is_grid = [&](Var v) {
+      return std::any_of(k_.grid.begin(), k_.grid.end(), [&](const GridAxis& g) { return g.var == v; });
+    };
     for (auto& [v, c] : at->terms) // what the whole workgroup shares
-      if (std::any_of(k_.grid.begin(), k_.grid.end(), [&](const GridAxis& g) { return g.var == v; }))
-        out.insert(out.end(), {v, c}), ++known;
+      if (is_grid(v)) out.insert(out.end(), {v, c}), ++known;
     if (known != at->terms.size() || !injective(modes))
       return {}; // it moves with something around the statement
     return out;
