@@ -48,17 +48,17 @@ std::vector<const Ref*> RowText::read_in(const std::vector<Id>& roots,
   return out;
 }
 
-int RowText::open_pairs(int64_t n, const std::vector<Id>& roots) {
+int RowText::open_pairs(int64_t n, const std::vector<Id>& roots, int64_t from) {
   constexpr int64_t together = 8; // pairs: of four groups of columns, two rows each
-  const bool quads = n % together == 0 && !read_in(roots, in_quads).empty();
+  const bool quads = n % together == 0 && from % together == 0 && !read_in(roots, in_quads).empty();
   u_.line("#pragma unroll");
   if (quads) {
-    u_.open("for (int e8 = 0; e8 < " + number(n / together) + "; ++e8)");
+    u_.open("for (int e8 = " + number(from / together) + "; e8 < " + number((from + n) / together) + "; ++e8)");
     load_quads(roots);
     u_.line("#pragma unroll");
     u_.open("for (int e2 = 8 * e8; e2 < 8 * e8 + 8; ++e2)");
   } else {
-    u_.open("for (int e2 = 0; e2 < " + number(n) + "; ++e2)");
+    u_.open("for (int e2 = " + number(from) + "; e2 < " + number(from + n) + "; ++e2)");
   }
   load_pairs(roots);
   return quads ? 2 : 1;

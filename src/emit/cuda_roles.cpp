@@ -6,7 +6,7 @@
 #include "tang/base/error.hpp"
 #include "tang/base/match.hpp"
 #include "tang/emit/cuda_roles_prelude.hpp"
-#include "tang/emit/cuda_rows.hpp"
+#include "tang/emit/cuda_row_text.hpp"
 
 namespace tang::emit {
 
@@ -78,7 +78,11 @@ private:
   }
 
   void block(const Block& b) {
-    for (auto& s : b) std::visit([&](const auto& x) { print(x); }, s.node);
+    for (size_t i = 0; i < b.size();)
+      if (const size_t n = print_keyed(u, b, i))
+        i += n;
+      else
+        std::visit([&](const auto& x) { print(x); }, b[i++].node);
   }
 
   void print(const Await& x) {
@@ -154,9 +158,8 @@ private:
   void print(const Settle& x) { print_settle(u, x); }
 
   void print(const Flush& x);
-  void stage_halves(const std::string& values, const std::string& to, int64_t box, int64_t q,
-                    int64_t columns);
-  void stage_words(const std::string& values, const std::string& to, int64_t box, int64_t q, int64_t columns);
+  void stage_halves(const std::string& values, const std::string& to, int64_t q, int64_t columns);
+  void stage_words(const std::string& values, const std::string& to, int64_t q, int64_t columns);
 
   void print(const Flushed& x) {
     u.line(x.all ? "if (lane == 0) tang_bulk_done();" : "if (lane == 0) tang_bulk_read<0>();");
@@ -227,58 +230,60 @@ void Printer::print(const Issue& x) {
 // Each warp stages its own 16 rows and stores them: no other warp is waited for. Two boxes take turns in a
 // team's staging.
 void Printer::print(const Flush& x) {
-  const auto& dst = x.what.dst[0];
-  const bool halves = expr::row(u.memory(dst.memory).format).bits == 16;
-  const int64_t width = halves ? 64 : 32,
-                boxes = (x.columns + width - 1) / width; // columns of a box: 128 bytes
-  const bool own = x.ring < 0;
+  const auto& all = x.what.dst;
+  const bool halves = expr::row(u.memory(all[0].memory).format).bits == 16, own = x.ring < 0;
+  const int64_t width = halves ? 64 : 32; // columns of a box: 128 bytes
   u.open("");
-  const std::string values = print_values(u, x);
+  rows_text::RowText t(u, x.what.body, x.row, x.column);
+  t.prepare(x.what.body.values);
   u.line("const uint32_t stage = " +
          (own ? "base + " + number(p_.staging) + " + " + name(p_.team) + " * " + number(2 * box_bytes)
               : place(x.ring, 0)) +
          " + warp * " + number(warp_bytes) + ";");
-  for (int64_t b = 0; b < boxes; ++b) {
-    const std::string to = "stage + " + number((own ? b % 2 : b) * box_bytes);
-    if (own)
-      u.line("if (lane == 0) tang_bulk_read<" + std::string(b == 0 && boxes % 2 ? "0" : "1") + ">();"),
-          u.line("__syncwarp();");
-    for (int64_t q = 0; q < 4; ++q)
-      halves ? stage_halves(values, to, b, q, x.columns) : stage_words(values, to, b, q, x.columns);
-    u.line("tang_fence_async();");
-    u.line("__syncwarp();");
-    std::vector<kernel::Affine> at;
-    for (auto& c : dst.index) {
-      kernel::Affine a = c.affine;
-      if (const int64_t k = coefficient(a, x.column))
-        a = a - kernel::variable(x.column, k) + kernel::constant(b * width);
-      at.push_back(a);
+  int64_t boxes = 0; // so far
+  for (int64_t from = 0; from < x.columns; from += width) {
+    const int64_t columns = std::min(width, x.columns - from);
+    u.open("");
+    const std::vector<std::string> values = rows_text::print_values(u, t, x, from, columns);
+    for (size_t d = 0; d < all.size(); ++d, ++boxes) {
+      const std::string to = "stage + " + number((own ? boxes % 2 : boxes) * box_bytes);
+      // Of the statement before both boxes may still be read.
+      if (own)
+        u.line("if (lane == 0) tang_bulk_read<" + std::string(boxes ? "1" : "0") + ">();"), u.line("__syncwarp();");
+      for (int64_t q = 0; q < 4; ++q)
+        halves ? stage_halves(values[d], to, q, columns) : stage_words(values[d], to, q, columns);
+      u.line("tang_fence_async();");
+      u.line("__syncwarp();");
+      std::vector<kernel::Affine> at;
+      for (auto& c : all[d].index) {
+        const int64_t k = coefficient(c.affine, x.column);
+        at.push_back(k ? c.affine - kernel::variable(x.column, k) + kernel::constant(from) : c.affine);
+      }
+      u.open("if (lane == 0)");
+      print_row(u, x.row, name(p_.team) + " * 64 + warp * 16");
+      u.line("tang_bulk_store(&map" + number(x.maps[d]) + ", " + to + reversed(at) + ");");
+      u.close();
     }
-    u.open("if (lane == 0)");
-    print_row(u, x.row, name(p_.team) + " * 64 + warp * 16");
-    u.line("tang_bulk_store(&map" + number(x.map) + ", " + to + reversed(at) + ");");
     u.close();
   }
   u.close();
 }
 
 // 16 columns of 16 bits, 8 columns of 32: rows of 128 bytes whose 16-byte chunks are swizzled by the row.
-void Printer::stage_halves(const std::string& values, const std::string& to, int64_t box, int64_t q,
-                           int64_t columns) {
+void Printer::stage_halves(const std::string& values, const std::string& to, int64_t q, int64_t columns) {
   std::string args;
-  if (box * 16 + q * 4 >= columns / 4) return;
+  if (q * 4 >= columns / 4) return;
   for (int64_t i = 0; i < 4; ++i) {
-    const int64_t e = box * 16 + q * 4 + i;
+    const int64_t e = q * 4 + i;
     args += ", " + (e < columns / 4 ? values + "[" + number(e) + "]" : std::string("0u"));
   }
   u.line("tang_store_matrix(" + to + " + st_row + ((" + number(2 * q) + " + (lane >> 4)) ^ (lane & 7)) * 16" +
          args + ");");
 }
 
-void Printer::stage_words(const std::string& values, const std::string& to, int64_t box, int64_t q,
-                          int64_t columns) {
+void Printer::stage_words(const std::string& values, const std::string& to, int64_t q, int64_t columns) {
   for (int64_t r = 0; r < 2; ++r)
-    if (const int64_t e = (box * 4 + q) * 4 + 2 * r; e < columns / 2)
+    if (const int64_t e = q * 4 + 2 * r; e < columns / 2)
       u.line("tang_store_pair(" + to + " + ((lane >> 2) + " + number(8 * r) + ") * 128 + ((" + number(2 * q) +
              " + (pair >> 2)) ^ (lane >> 2)) * 16 + (pair & 3) * 4, " + values + "[" + number(e) + "], " +
              values + "[" + number(e + 1) + "]);");

@@ -30,7 +30,11 @@ public:
 
   // Opens the loop over `n` pairs of a lane's columns, and loads what is read at neighbours: two at a pair, or
   // eight that the lanes of a row share out. The loops that were opened.
-  int open_pairs(int64_t n, const std::vector<Id>& roots);
+  int open_pairs(int64_t n, const std::vector<Id>& roots, int64_t from = 0);
+
+  // In that loop: names what the roots read at several places, until it is forgotten.
+  void name_repeated(const std::vector<Id>& roots);
+  void forget_repeated();
 
 private:
   std::pair<std::string, std::string> address(const Ref& r, bool in_row_loop);
@@ -50,6 +54,7 @@ private:
   bool row_loop_ = false;
   std::map<Id, bool> varies_;
   std::map<Id, std::string> names_;
+  std::vector<Id> repeated_; // of them, those of the loop over elements
   std::string pair_; // the lane's part of a column, as a real
 
   struct Step { // factor * column + rest; `start` holds its value at the lane's first column, by row
@@ -61,5 +66,9 @@ private:
   std::map<const Ref*, std::string> pairs_; // reads whose pair of columns was loaded
   std::map<const Ref*, std::string> quads_; // .. whose pairs of four groups of columns were
 };
+
+// A statement's values at columns from .. from + n, in the destinations' format: of each destination the name of
+// uint32_t NAME[n / 4], pairs, or float NAME[n / 2].
+std::vector<std::string> print_values(Unit& u, RowText& t, const kernel::role::Flush& x, int64_t from, int64_t n);
 
 } // namespace tang::emit::rows_text

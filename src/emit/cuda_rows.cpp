@@ -171,6 +171,28 @@ void RowText::prepare(const std::vector<Id>& roots) {
   for (size_t i = 0; i < rows.size(); ++i) names_[rows[i]] = as[i] + "[" + row_of_element + "]";
 }
 
+void RowText::name_repeated(const std::vector<Id>& roots) {
+  std::map<Id, int> uses;
+  const std::vector<Id> order = expr::schedule(p_, roots);
+  for (Id id : order)
+    for (int i = 0; i < p_[id].arity(); ++i) ++uses[p_[id].args[size_t(i)]];
+  for (Id id : order) {
+    const Term& t = p_[id];
+    // Sums and products are left to the compiler: a name would part a multiplication from its addition.
+    if (uses[id] < 2 || !t.arity() || !varies_[id] || names_.count(id)) continue;
+    if (t.op == Op::add || t.op == Op::mul || t.op == Op::neg || t.op == Op::to_real) continue;
+    const std::string as = u_.fresh("s");
+    u_.line("const " + std::string(type_name(t.type)) + " " + as + " = " + text(id) + ";");
+    names_[id] = as;
+    repeated_.push_back(id);
+  }
+}
+
+void RowText::forget_repeated() {
+  for (Id id : repeated_) names_.erase(id);
+  repeated_.clear();
+}
+
 std::string RowText::text(Id id) {
   if (auto it = names_.find(id); it != names_.end()) return it->second;
   const Term& t = p_[id];
@@ -386,6 +408,35 @@ void print_fold(Unit& u, const kernel::role::Rows& x) {
   u.close();
   u.close();
 }
+
+std::vector<std::string> print_values(Unit& u, RowText& t, const kernel::role::Flush& x, int64_t from, int64_t n) {
+  const auto& roots = x.what.body.values;
+  const Format f = u.memory(x.what.dst[0].memory).format;
+  const bool pairs = expr::row(f).bits == 16;
+  std::vector<std::string> out;
+  for (size_t d = 0; d < roots.size(); ++d) {
+    out.push_back(u.fresh("values"));
+    u.line((pairs ? "uint32_t " : "float ") + out.back() + "[" + number(n / (pairs ? 4 : 2)) + "];");
+  }
+  u.open("");
+  int loops = t.open_pairs(n / 4, roots, from / 4);
+  for (size_t d = 0; pairs && d < roots.size(); ++d) u.line("float " + halves(d) + "[2];");
+  u.line("#pragma unroll");
+  u.open("for (int e = 2 * e2; e < 2 * e2 + 2; ++e)");
+  t.name_coordinates(false);
+  t.name_repeated(roots);
+  const std::string before = from ? " - " + number(from / (pairs ? 4 : 2)) : "";
+  for (size_t d = 0; d < roots.size(); ++d)
+    u.line((pairs ? halves(d) + "[e & 1]" : out[d] + "[e" + before + "]") + " = " + t.value(roots[d]) + ";");
+  t.forget_repeated();
+  u.close();
+  for (size_t d = 0; pairs && d < roots.size(); ++d)
+    u.line(out[d] + "[e2" + before + "] = " + pack(u.memory(x.what.dst[d].memory).format) + "(" + halves(d) +
+           "[0], " + halves(d) + "[1]);");
+  for (; loops; --loops) u.close();
+  u.close();
+  return out;
+}
 } // namespace rows_text
 
 std::string declare_fragment(const Unit& u, int memory) {
@@ -414,27 +465,6 @@ void print_settle(Unit& u, const kernel::role::Settle& x) {
   u.open("for (int r = 0; r < 2; ++r)");
   rows_text::quad(u, x.combine, "m" + std::to_string(x.memory) + "[r]");
   u.close();
-}
-
-std::string print_values(Unit& u, const kernel::role::Flush& x) {
-  const std::string as = u.fresh("values");
-  const Format f = u.memory(x.what.dst[0].memory).format;
-  const bool pairs = expr::row(f).bits == 16;
-  u.line((pairs ? "uint32_t " : "float ") + as + "[" + number(x.columns / (pairs ? 4 : 2)) + "];");
-  u.open("");
-  rows_text::RowText t(u, x.what.body, x.row, x.column);
-  t.prepare(x.what.body.values);
-  int loops = t.open_pairs(x.columns / 4, x.what.body.values);
-  if (pairs) u.line("float v[2];");
-  u.line("#pragma unroll");
-  u.open("for (int e = 2 * e2; e < 2 * e2 + 2; ++e)");
-  t.name_coordinates(false);
-  u.line((pairs ? "v[e & 1]" : as + "[e]") + " = " + t.value(x.what.body.values[0]) + ";");
-  u.close();
-  if (pairs) u.line(as + "[e2] = " + rows_text::pack(f) + "(v[0], v[1]);");
-  for (; loops; --loops) u.close();
-  u.close();
-  return as;
 }
 
 } // namespace tang::emit

@@ -10,9 +10,9 @@ std::string declare_fragment(const Unit& u, int memory);
 // Declares a row's number and its digits.
 void print_row(Unit& u, const kernel::role::RowAxes& row, const std::string& value);
 void print_rows(Unit& u, const kernel::role::Rows& x);
+// A run of sums by key from statement `from` on, with the tests that skip those of absent keys; how many
+// statements that were, 0 where none begins there.
+size_t print_keyed(Unit& u, const kernel::role::Block& b, size_t from);
 void print_settle(Unit& u, const kernel::role::Settle& x);
-// The statement's values in the destination's format: uint32_t NAME[columns / 4] of pairs, or float
-// NAME[columns / 2].
-std::string print_values(Unit& u, const kernel::role::Flush& x);
 
 } // namespace tang::emit

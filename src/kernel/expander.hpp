@@ -21,6 +21,8 @@ inline constexpr int64_t spare_registers = 24; // of a lane, beside its fragment
 
 template <class T> void put(Block& b, T x) { b.push_back({std::move(x)}); }
 
+bool same_place(const Ref& a, const Ref& b); // of a memory, gathered nowhere
+
 class Expander {
 public:
   Expander(const Kernel& k, const target::Roles& f, int64_t limit) : k_(k), f_(f), limit_(limit) {}
@@ -81,6 +83,7 @@ private:
   const kernel::Stmt* in_block(const kernel::Stmt& s, bool partial);
   What stage(bool partial, bool touching_last, bool others);
   void store(const Apply& a, Block& to);
+  bool joined(Flush& x, const Flush& next) const;
   void ending(Block& to);
   void loops(int peeled, Block& to, const std::function<void(bool partial, Block&)>& body);
   void decode(Works& w);

@@ -142,14 +142,14 @@ void RoleMachine::flush(Agent& a, const Flush& x) {
     if (a.partial.count(m)) tell(RoleFault::unsettled, "a part of a fold is stored");
   points(a).run({{x.what}, x.row, x.column, false, 1});
   // Boxes are stored whole: what a tile has no columns for is junk that lands beside it.
-  const int64_t width = p_.maps[size_t(x.map)].box.back(), whole = ceil_div(x.columns, width) * width;
+  const int64_t width = p_.maps[size_t(x.maps[0])].box.back(), whole = ceil_div(x.columns, width) * width;
   if (whole != x.columns) {
     Apply beside = x.what;
-    beside.dst[0].checked = true;
+    for (auto& d : beside.dst) d.checked = true;
     beside.bounds = {{variable(x.column) - constant(x.columns), {}}};
     for (auto& axis : beside.axes)
       if (axis.var == x.column) axis.extent = whole;
-    beside.body.values = {p_.kernel.pool->literal(std::nan(""))};
+    beside.body.values.assign(beside.dst.size(), p_.kernel.pool->literal(std::nan("")));
     points(a).run({{beside}, x.row, x.column, false, 1});
   }
   if (x.ring < 0) return;

@@ -7,7 +7,6 @@
 namespace tang::kernel {
 
 namespace role {
-namespace {
 bool same_place(const Ref& a, const Ref& b) {
   if (a.memory != b.memory || a.index.size() != b.index.size()) return false;
   for (size_t d = 0; d < a.index.size(); ++d)
@@ -16,6 +15,7 @@ bool same_place(const Ref& a, const Ref& b) {
   return true;
 }
 
+namespace {
 // The memories that lanes read or write by address.
 void globals_named(const Block& b, std::set<int>& out) {
   auto refs = [&](const Body& x) {

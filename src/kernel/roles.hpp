@@ -124,11 +124,13 @@ struct Settle { // lanes that kept partials of a fold combine them
   Id combine;
 };
 
-struct Flush { // dst global = value, through shared memory: a ring's current slot or the team's staging
+// dst global = value, through shared memory: a ring's current slot or the team's staging. Several results of one
+// tile, with a map each, are evaluated together.
+struct Flush {
   Apply what;
   RowAxes row;
   Var column = -1;
-  int map = -1;
+  std::vector<int> maps;
   int ring = -1;
   int64_t columns = 0;
 };

@@ -138,8 +138,9 @@ void Expander::store(const Apply& a, Block& to) {
   }
   Map m{dst.memory, *box, false, {}};
   m.box.back() = width;
-  put(to, Flush{std::get<Apply>(r.what.node), r.row, r.column, map_for(std::move(m)), f_.reuse ? 0 : -1,
-                columns});
+  Flush x{std::get<Apply>(r.what.node), r.row, r.column, {map_for(std::move(m))}, f_.reuse ? 0 : -1, columns};
+  Flush* before = to.empty() || f_.reuse ? nullptr : std::get_if<Flush>(&to.back().node);
+  if (!before || !joined(*before, x)) put(to, std::move(x));
 }
 
 // The part of a global that a warp's rows fill, as a box of it: the fastest digits whole, then some of the

@@ -315,13 +315,14 @@ struct Chooser {
       if (out.epilogues[k].kind == MemberForm::fold) look(group.epilogues[k].node);
     const kernel::Teams x = kernel::teams(work, points, joining, t);
     const int64_t at_once = x.lanes / x.team;
+    int best = -1; // the innermost axis with rows enough for all lanes, or the longest
     for (int a = int(comp(m.node).points.size()); a-- > 0;) {
       const int c = m.axis[size_t(a)];
-      if (c < 0 || group.role[size_t(c)] != Role::grid || group.extent[size_t(c)] < 2) continue;
-      const int64_t fit = std::min(x.rows, group.extent[size_t(c)]);
-      out.tile[size_t(c)] = std::max<int64_t>(1, fit <= at_once ? fit : fit / at_once * at_once);
-      break;
+      const int64_t e = c < 0 || group.role[size_t(c)] != Role::grid ? 1 : group.extent[size_t(c)];
+      if (e > 1 && (best < 0 || group.extent[size_t(best)] < std::min(at_once, e))) best = c;
     }
+    const int64_t fit = best < 0 ? 0 : std::min(x.rows, group.extent[size_t(best)]);
+    if (fit) out.tile[size_t(best)] = fit <= at_once ? fit : fit / at_once * at_once;
   }
   void plain_tiles() {
     out.tile.assign(group.extent.size(), 1);
@@ -373,18 +374,8 @@ struct Chooser {
       budget /= tile;
       if (tile < e) break;
     }
-    // Every worker gets some: shrink the outermost blocked axis.
-    for (size_t c = 0; c < group.extent.size(); ++c) {
-      if (group.role[c] != Role::grid || out.tile[c] == 1) continue;
-      int64_t total = 1;
-      for (size_t x = 0; x < group.extent.size(); ++x)
-        if (group.role[x] == Role::grid) total *= blocks(x, out.tile[x]);
-      const int64_t want = 2 * t.workers;
-      const bool runs = n.monoid && kernel::has_teams(t) && v >= 0 && m.axis[size_t(v)] == int(c);  // lanes read neighbours
-      const int64_t least = runs ? std::min<int64_t>(t.lanes, out.tile[c]) : 1;
-      if (total < want) out.tile[c] = std::max(least, (out.tile[c] * total + want - 1) / want / least * least);
-      break;
-    }
+    const bool runs = n.monoid && kernel::has_teams(t) && v >= 0;  // lanes read neighbours
+    enough_blocks(group, t, !n.monoid, runs ? m.axis[size_t(v)] : -1, out.tile);
   }
   const schedule::GroupFields* fields() const {
     for (auto& m : group.members)

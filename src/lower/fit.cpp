@@ -69,4 +69,23 @@ void cut_depth(const plan::Group& group, const std::vector<char>& is_k, std::vec
   tile[first] = 2 * even >= fit ? even : ceil_div(e, ceil_div(e, fit));
 }
 
+void enough_blocks(const plan::Group& group, const target::Target& t, bool is_map, int runs,
+                   std::vector<int64_t>& tile) {
+  const bool lanes = t.workgroup_limit > 1;
+  for (size_t c = 0; c < tile.size(); ++c) {
+    if (group.role[c] != plan::Role::grid || tile[c] == 1) continue;
+    int64_t total = 1, beside = 1; // blocks; points of a block for each element of this axis
+    for (size_t x = 0; x < tile.size(); ++x)
+      if (group.role[x] == plan::Role::grid) {
+        total *= ceil_div(group.extent[x], tile[x]);
+        if (x != c) beside *= tile[x];
+      }
+    const int64_t want = (lanes && (is_map || runs >= 0) ? 8 : 2) * t.workers;
+    int64_t least = runs == int(c) ? std::min<int64_t>(t.lanes, tile[c]) : 1;
+    if (lanes && is_map) least = std::clamp<int64_t>(t.workgroup_limit / beside, 1, tile[c]);
+    if (total < want) tile[c] = std::max(least, ceil_div(tile[c] * total, want) / least * least);
+    break;
+  }
+}
+
 } // namespace tang::lower

@@ -17,5 +17,8 @@ int64_t even_tile(int64_t e, int64_t most);
 // Terms over several axes, a batch of sequences say: the outermost is walked in blocks, so that panels of both sides
 // stay near.
 void cut_depth(const plan::Group& group, const std::vector<char>& is_k, std::vector<int64_t>& tile);
+// Every worker gets some points: the outermost blocked axis is shrunk. Lanes of a map, and of columns, wait for memory: a worker has
+// several workgroups of them. `runs`: the core axis of which lanes read neighbours, or -1.
+void enough_blocks(const plan::Group& group, const target::Target& t, bool is_map, int runs, std::vector<int64_t>& tile);
 
 }  // namespace tang::lower

@@ -290,14 +290,13 @@ struct TensorChooser {
         double(batch) * double(m * k + around * sums * k * n + m * n) * 2 * narrower / (t.memory_rate * from_near);
     std::vector<Candidate> order;
     for (Shape s : {Shape{2, 256, 64, 4, 1.0}, Shape{2, 192, 64, 4, 0.97}, Shape{2, 128, 64, 6, 0.93},
-                    Shape{2, 64, 128, 4, 0.9}, Shape{1, 256, 64, 4, 0.96}, Shape{1, 128, 128, 4, 0.9},
+                    Shape{2, 64, 128, 4, 0.9}, Shape{1, 256, 64, 4, 0.96}, Shape{1, 192, 64, 6, 0.93}, Shape{1, 128, 128, 4, 0.9},
                     Shape{1, 96, 128, 5, 0.87}, Shape{1, 64, 128, 6, 0.73}, Shape{1, 32, 128, 8, 0.5},
-                    Shape{4, 64, 64, 4, 0.93}}) {
-      // Narrow results whose rows are read again by the loops around: the more rows, the less often the
-      // columns.
-      if (s.math > 2 && (n > s.columns || base.outer.empty())) continue;
+                    Shape{3, 64, 64, 5, 0.9}, Shape{4, 64, 64, 4, 0.93}}) {
+      // Narrow results: the more rows, the less often the columns; four teams where loops read rows again.
+      if (s.math > 2 && (n > s.columns || (s.math > 3 && base.outer.empty()))) continue;
       // Several stored maps of the result hold what they read of other arrays beside it.
-      if (s.columns * sums > (stored_maps() > 1 ? 128 : 256)) continue;
+      if (s.columns * sums > (stored_maps() > 1 ? 192 : 256)) continue;
       s.loop = int64_t(double(s.loop) / narrower);
       if (sums > 1) s.loop = std::min(s.loop, int64_t(64 / narrower)); // shorter slots, and more of them
       if (s.loop >= 2 * k && double(s.loop) > 64 / narrower)
@@ -334,6 +333,7 @@ struct TensorChooser {
       r.order = WorkOrder::grouped;
       r.split = c.split;
       if (r.math == 1) r.producer_registers = 40, r.math_registers = 232;
+      if (r.math == 3) r.producer_registers = 32, r.math_registers = 160;
       if (r.math == 4) r.producer_registers = 32, r.math_registers = 112;
       add(team_rows * r.math, c.s.loop, c.s.columns, r);
       out.back().seconds = c.seconds;

@@ -1,5 +1,7 @@
 #include "tang/lower/tensor_lowerer.hpp"
 
+#include <algorithm>
+
 // What a kernel before the one of matrix instructions finds out about the integers that its masks read: their
 // extrema over blocks of rows, and the part of the loop in which a block of rows has points.
 namespace tang::lower {
@@ -92,6 +94,18 @@ std::vector<Affine> TensorLowerer::end(Ahead& a, const std::string& what) {
   return out;
 }
 
+// The integers of a row that the domain reads at the places of this one: one kernel folds all of them.
+std::vector<int> TensorLowerer::read_alike(const ir::Comp& n, int arg) const {
+  std::vector<int> out{arg};
+  for (auto& piece : domain_)
+    for (auto& bound : piece)
+      for (auto& [u, k] : bound.args)
+        if (n.args[size_t(u)].view == n.args[size_t(arg)].view && !f_.has_tile(n.args[size_t(u)].from) &&
+            !std::count(out.begin(), out.end(), u))
+          out.push_back(u);
+  return out;
+}
+
 // An integer a row, folded over each block of rows.
 std::optional<std::pair<Affine, Affine>> TensorLowerer::extrema(const ir::Comp& n,
                                                                 const std::vector<int>& core, int arg) {
@@ -113,11 +127,16 @@ std::optional<std::pair<Affine, Affine>> TensorLowerer::extrema(const ir::Comp& 
   at = at + variable(ahead.folded);
   if (rows % tile) ahead.fold.limits.push_back({constant(rows - 1) - at, {}});
   Body body = ahead.frame->body(n, ahead.at, ahead.own);
-  ahead.fold.body.refs = {body.out.refs[size_t(body.ref(arg))]};
-  const expr::Id read = ahead.frame->k.pool->leaf(Op::arg, Type::index, 0);
-  ahead.keep(read, Op::min, INT64_MAX), ahead.keep(read, Op::max, INT64_MIN);
+  const std::vector<int> all = read_alike(n, arg);
+  for (size_t i = 0; i < all.size(); ++i) {
+    const int r = body.ref(all[i]);
+    ahead.fold.body.refs.push_back(body.out.refs[size_t(r)]);
+    const expr::Id read = ahead.frame->k.pool->leaf(Op::arg, Type::index, int64_t(i));
+    ahead.keep(read, Op::min, INT64_MAX), ahead.keep(read, Op::max, INT64_MIN);
+  }
   const auto v = end(ahead, "extrema of blocks of " + std::to_string(tile) + " rows");
-  return extrema_.emplace(arg, std::pair(v[0], v[1])).first->second;
+  for (size_t i = 0; i < all.size(); ++i) extrema_.emplace(all[i], std::pair(v[2 * i], v[2 * i + 1]));
+  return extrema_.at(arg);
 }
 
 // Points of the loop at which some row of a block may live, and all rows do: the first and the last, and how many

@@ -52,6 +52,7 @@ private:
              kernel::TileAxis along);
   std::vector<Affine> end(Ahead& a, const std::string& what);
   std::optional<std::pair<Affine, Affine>> extrema(const ir::Comp& n, const std::vector<int>& core, int arg);
+  std::vector<int> read_alike(const ir::Comp& n, int arg) const;
   std::optional<Run> runs(const ir::Comp& n, const std::vector<int>& core,
                           const std::vector<const ir::Form*>& bounds);
   Result<Ref> copied(const ir::Comp& n, const Contraction& c, int factor, int side, int k, const Place& at);

@@ -1,5 +1,6 @@
 // Directed rules: they take arguments and are called by name, before differentiating or by a schedule.
 #pragma once
+#include <map>
 #include <set>
 
 #include "tang/rewrite/rule.hpp"
@@ -32,7 +33,7 @@ Graph stored_operands(const Graph& g);
 // Sums of few results over many terms in parts, for a target of so many workers: what is computed from scores
 // by a short axis of the sum, columns by blocks of rows. The parts and their join are nodes.
 Graph part_sums(const Graph& g, int64_t workers);
-std::set<ir::NodeId> parts(const Graph& g); // sums that another sum only adds up
+std::map<ir::NodeId, ir::NodeId> parts(const Graph& g); // sums that another sum, of these, only adds up
 // Maps that are one value with their axes in another order are one map.
 Graph turned_alike(const Graph& g);
 

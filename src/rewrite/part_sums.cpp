@@ -12,7 +12,9 @@ namespace {
 constexpr int64_t block_values = 128 * 64; // results that one worker sums at once beside scores of its own
 constexpr int64_t run = 32;                // neighbouring results that lanes side by side sum
 constexpr int64_t least_terms = 128;       // of a part
-constexpr int64_t most_heads = 16, most_parts = 8;
+constexpr int64_t least_rows = 32;         // of a part of a column
+constexpr int64_t blocks_a_worker = 8;     // of columns: their lanes wait for memory
+constexpr int64_t most_heads = 16, most_parts = 64;
 
 struct Parts {
   int axis; // of the folds
@@ -72,21 +74,21 @@ std::optional<Parts> over_rows(const Graph& g, const Comp& n, const std::vector<
   const int64_t terms = n.folds[size_t(folds[0])].value();
   if (!columns || blocks >= double(workers)) return {};
   int64_t parts = 1;
-  while (parts < most_parts && blocks * double(parts) < 2 * double(workers) && terms % (2 * parts) == 0 &&
-         terms / (2 * parts) >= least_terms)
+  while (parts < most_parts && blocks * double(parts) < double(blocks_a_worker * workers) &&
+         terms % (2 * parts) == 0 && terms / (2 * parts) >= least_rows)
     parts *= 2;
   if (parts < 2) return {};
   return Parts{folds[0], terms / parts};
 }
 } // namespace
 
-std::set<NodeId> parts(const Graph& g) {
-  std::set<NodeId> out;
-  for (auto& node : g.nodes) {
-    const Comp* n = node.comp();
+std::map<NodeId, NodeId> parts(const Graph& g) {
+  std::map<NodeId, NodeId> out;
+  for (NodeId id = 0; id < g.nodes.size(); ++id) {
+    const Comp* n = g[id].comp();
     if (!n || !is_sum(g.pool, *n) || n->args.size() != 1 || g.pool[n->lift[0]].op != Op::arg) continue;
     const NodeId from = n->args[0].from.node;
-    if (const Comp* source = g[from].comp(); source && is_sum(g.pool, *source)) out.insert(from);
+    if (const Comp* source = g[from].comp(); source && is_sum(g.pool, *source)) out.emplace(from, id);
   }
   return out;
 }

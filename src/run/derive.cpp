@@ -56,18 +56,20 @@ bool is_array(const ir::Graph& g, ir::NodeId id) {
   return std::count_if(shape.begin(), shape.end(), [](auto& e) { return !e.is_constant() || e.value() >= long_axis; }) >= 2;
 }
 
-// Arrays, and whatever products read, are stored in `f`, unless the schedule says otherwise; parts of sums are stored.
+// Arrays, and whatever products read, are stored in `f`, unless the schedule says otherwise; parts of sums are stored,
+// and are arrays where their sum is one.
 void store_operands(ir::Graph& g, ir::Format f, schedule::Schedule& s) {
   std::set<ir::NodeId> nodes = rewrite::operands(g);
+  const std::map<ir::NodeId, ir::NodeId> parts = rewrite::parts(g);
   for (ir::NodeId id = 0; id < g.nodes.size(); ++id)
-    if (is_array(g, id)) nodes.insert(id);
+    if (const auto sum = parts.find(id); is_array(g, sum == parts.end() ? id : sum->second)) nodes.insert(id);
   auto fields = [&](ir::NodeId id) -> schedule::GroupFields& {
     const schedule::GroupFields* told = schedule::fields_of(s, g, id);
     return s.groups[schedule::key(g, id)] = told ? *told : schedule::GroupFields{};
   };
   for (ir::NodeId id : nodes)
     if (auto& x = fields(id); !x.store) x.store = f;
-  for (ir::NodeId id : rewrite::parts(g))
+  for (auto& [id, sum] : parts)
     if (auto& x = fields(id); !x.stored) x.stored = true;
 }
 
@@ -142,7 +144,8 @@ void pool_temporaries(lower::Program& p, const target::Target& t) {
   for (auto& [n, place] : places) p.temporaries[size_t(n)] = 0;
 }
 
-// What a temporary holds is dead when its step of the plan ends: steps share the memory, the largest with the largest.
+// What a temporary holds is dead when its step of the plan ends, unless another one reads it, too: steps share the
+// memory, the largest with the largest.
 void share_temporaries(lower::Program& p) {
   std::map<int, std::set<int>> of_step;
   for (auto& l : p.kernels)
@@ -152,19 +155,19 @@ void share_temporaries(lower::Program& p) {
     if (l.count) of_step[p.kernels[size_t(l.first)].step].insert(l.time);
   std::vector<int64_t> places;
   std::map<int, int> place; // of each temporary
+  std::map<int, int> steps;
+  for (auto& [step, used] : of_step)
+    for (int n : used) ++steps[n];
+  for (auto& [n, many] : steps)
+    if (many > 1) place[n] = int(places.size()), places.push_back(p.temporaries[size_t(n)]);
+  const int own = int(places.size());
   for (auto& [step, used] : of_step) {
     std::vector<int> mine(used.begin(), used.end());
     std::stable_sort(mine.begin(), mine.end(),
                      [&](int a, int b) { return p.temporaries[size_t(a)] > p.temporaries[size_t(b)]; });
-    std::set<int> taken;
-    for (int n : mine)
-      if (auto it = place.find(n); it != place.end()) taken.insert(it->second); // another step has it, too
-    int next = 0;
+    int next = own;
     for (int n : mine) {
-      if (!place.count(n)) {
-        while (taken.count(next)) ++next;
-        place[n] = next++;
-      }
+      if (!place.count(n)) place[n] = next++;
       places.resize(std::max(places.size(), size_t(place[n]) + 1), 0);
       places[size_t(place[n])] = std::max(places[size_t(place[n])], p.temporaries[size_t(n)]);
     }
