@@ -84,7 +84,7 @@ void enough_blocks(const plan::Group& group, const target::Target& t, bool is_ma
     int64_t least = runs == int(c) ? std::min<int64_t>(t.lanes, tile[c]) : 1;
     if (lanes && is_map) least = std::clamp<int64_t>(t.workgroup_limit / beside, 1, tile[c]);
     if (total < want) tile[c] = std::max(least, ceil_div(tile[c] * total, want) / least * least);
-    break;
+    if (!lanes || tile[c] > 1) break;
   }
 }
 
