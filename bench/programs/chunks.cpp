@@ -75,7 +75,7 @@ void chunks(Bench& b) {
       r.ratio = r.theirs.best() / r.ours.best();
       r.ratio_median = r.theirs.median() / r.ours.median();
       r.more["chunk"] = double(block);
-      r.more["kernels"] = double(chunked->kernels());
+      r.more["kernels"] = double(chunked->derivation().kernels.kernels.size());
       r.schedule = "chunks of " + std::to_string(block);
       b.add(r);
       if (b.kernels) print_kernels(*chunked, 5);

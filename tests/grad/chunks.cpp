@@ -145,8 +145,6 @@ TEST(grad_chunks, gradients_are_those_of_the_recurrence) {
     int done = 0;
     const Graph now = chunked(g, 4, &done);
     EXPECT_EQ(done, 2) << c.name;
-    for (NodeId id = 0; id < g.nodes.size() && done < 2; ++id)
-      if (g[id].recur()) std::printf("%s\n", rewrite::chunk(g, id, 4).why().c_str());
     expect_near(want, eval::run(now, in), 1e-12, c.name);
     const Graph forward = graph_of(c, 13);
     GradientCheck check(chunked(forward, 4), inputs_of(forward), c.name); // and differentiating what the rule made
@@ -155,4 +153,79 @@ TEST(grad_chunks, gradients_are_those_of_the_recurrence) {
     check.expect_central();
     check.expect_forward();
   }
+}
+
+// Factors that vanish: products of decays that underflow are 0, where ratios of running products would be 0 / 0 and
+// running sums of logarithms lose all digits.
+TEST(grad_chunks, strong_decay_is_forgotten_exactly) {
+  const Graph g = graph_of(cases[2], 12);
+  Inputs in = inputs_of(g);
+  for (double& x : in.at("gate").r) x = x < 0 ? -800 : -0.1 * x; // exp(-800) is 0
+  const auto want = eval::run(g, in);
+  expect_near(want, eval::run(chunked(g, 4), in), 1e-14, "strong decay");
+  for (double& x : in.at("gate").r) x = -200;
+  expect_near(eval::run(g, in), eval::run(rewrite::optimize(chunked(g, 6)).graph, in), 1e-14, "decay of every step");
+}
+
+TEST(grad_chunks, kernels_of_the_c_target_are_right) {
+  for (auto& c : cases)
+    for (bool gradient : {false, true}) {
+      const Graph g = graph_of(c, 22, gradient);
+      run::Options o;
+      o.guards = true;
+      o.schedule.chunk = 5;
+      run::Program p(g, shared_compiler(), std::make_shared<device::Cpu>(2), o);
+      bool named = false;
+      for (auto& s : p.derivation().trace.steps) named |= s.rule == "chunk";
+      EXPECT_TRUE(named) << c.name;
+      const auto report = verify::verify(p, g, inputs_of(g), 1e-4, 2);
+      for (auto& k : report.kernels)
+        EXPECT_TRUE(k.ok) << c.name << ": " << k.what << " (" << k.schedule << "): error " << k.error << ". " << k.why;
+      for (auto& k : report.outputs) EXPECT_TRUE(k.ok) << c.name << ": " << k.what << " error " << k.error;
+      EXPECT_TRUE(report.trespass.empty());
+    }
+}
+
+// Scores of pairs of steps in place of states: nothing of the size of all states is stored.
+TEST(grad_chunks, attention_with_a_decay_stores_no_states) {
+  Builder b;
+  const int64_t steps = 256, keys = 32, values = 32;
+  const Tensor q = b.input("q", {steps, keys}), k = b.input("k", {steps, keys}), v = b.input("v", {steps, values});
+  const Tensor gate = b.input("gate", {steps});
+  const Axis t = axis("t", steps), x = axis("x", keys), c = axis("c", values);
+  const Recurred r = recur(t, {carried("S", {keys, values})}, [&](const std::vector<Tensor>& old) -> Step {
+    const Tensor next = map({x, c}, sigmoid(gate(t)) * old[0](x, c) + k(t, x) * v(t, c), "S");
+    return {{next}, {map({c}, sum(x, next(x, c) * q(t, x)), "out")}};
+  });
+  b.output(r.emits[0], "y");
+  run::Options o;
+  o.schedule.chunk = 32;
+  const run::Derivation d = run::derive(b.graph(), o);
+  int64_t largest = 0;
+  for (auto& buffer : d.plan.buffers) largest = std::max(largest, eval::volume(buffer.shape));
+  std::printf("largest array %lld words, %zu kernels\n", static_cast<long long>(largest), d.kernels.kernels.size());
+  EXPECT_LE(largest, steps * values);
+}
+
+TEST(grad_chunks, what_is_not_affine_is_refused_by_name) {
+  const auto why = [](const std::function<Step(const std::vector<Tensor>&, const Tensor&, const Axis&, const Axis&)>& step, Format f = Format::f32) {
+    Builder b;
+    const Tensor x = b.input("x", {12, 4});
+    const Axis t = axis("t", 12), u = axis("u", 4);
+    const Recurred r = recur(t, {carried("h", std::vector<Extent>{4}, f), carried("m", std::vector<Extent>{4})}, [&](const std::vector<Tensor>& old) { return step(old, x, t, u); });
+    b.output(r.states[0], "y");
+    const auto done = rewrite::chunk(b.graph(), b.graph().outputs[0].port.node, 4);
+    return done ? std::string() : done.why();
+  };
+  const auto with = [](const Scalar& h, const Scalar& m, const Axis& u) { return Step{{map({u}, h), map({u}, m)}, {}}; };
+  using Old = const std::vector<Tensor>&;
+  EXPECT_EQ(why([&](Old s, const Tensor& x, const Axis& t, const Axis& u) { return with(s[0](u) + x(t, u), s[0](u) * s[1](u), u); }), "");
+  EXPECT_NE(why([&](Old s, const Tensor& x, const Axis& t, const Axis& u) { return with(tanh(s[0](u)) + x(t, u), s[1](u), u); }).find("the derivative of the next h mentions h"), std::string::npos);
+  EXPECT_NE(why([&](Old s, const Tensor& x, const Axis& t, const Axis& u) { return with(s[1](u) + x(t, u), s[0](u), u); }).find("other states move"), std::string::npos);
+  EXPECT_NE(why([&](Old s, const Tensor& x, const Axis& t, const Axis& u) { return with(s[0].at({3 - Index(u)}) + x(t, u), s[1](u), u); }).find("at another place"), std::string::npos);
+  EXPECT_NE(why([&](Old s, const Tensor& x, const Axis& t, const Axis& u) {
+              const Axis k = axis("k", 4);
+              return with(sum(k, s[0](k) * x(t, k)) + x(t, u), s[1](u), u);
+            }).find("fed back"), std::string::npos);
+  EXPECT_NE(why([&](Old s, const Tensor& x, const Axis& t, const Axis& u) { return with(s[0](u) + x(t, u), s[1](u), u); }, Format::bf16).find("is rounded at every step"), std::string::npos);
 }
