@@ -46,9 +46,12 @@ Id without(Pool& p, Id id, const std::set<int>& reads) {
     Id now = p.make(t.op, a);
     if (t.type == Type::real) {
       const auto zero = [&](size_t k) { return is_zero(p, a[k]); };
-      if (t.op == Op::add && zero(0)) now = a[1];
-      else if (t.op == Op::add && zero(1)) now = a[0];
-      else if ((t.op == Op::mul && (zero(0) || zero(1))) || ((t.op == Op::neg || t.op == Op::ratio) && zero(0)))
+      if (t.op == Op::add && zero(0))
+        now = a[1];
+      else if (t.op == Op::add && zero(1))
+        now = a[0];
+      else if ((t.op == Op::mul && (zero(0) || zero(1))) ||
+               ((t.op == Op::neg || t.op == Op::ratio) && zero(0)))
         now = p.literal(0.0);
     }
     if (now != x) to[x] = now;
@@ -81,8 +84,8 @@ Result<Comp> written_out(Graph& step, Comp n, const std::set<Port>& depends, con
     const Arg read = n.args[size_t(a)];
     if (!depends.count(read.from) || leaves.count(read.from)) continue;
     const Id leaf = read_leaf(step.pool, step.type(read.from), a);
-    const bool used = std::any_of(n.lift.begin(), n.lift.end(),
-                                  [&](Id l) { return uses_arg(step.pool, l, a); });
+    const bool used =
+        std::any_of(n.lift.begin(), n.lift.end(), [&](Id l) { return uses_arg(step.pool, l, a); });
     if (!used && !index_reads(n).count(a)) continue;
     const Comp* source = step[read.from.node].comp();
     if (!used || !is_map(source, read.from.port))

@@ -28,14 +28,16 @@ struct AffineStep {
   Comp next;
   Id factor = 0, rest = 0; // g and c; the literal 0 where there is none
   std::vector<int> axes;   // of the state, along which g changes
-  struct Correction {      // r: a sum over some dimensions of the old state, at each place of the others
+
+  struct Correction { // r: a sum over some dimensions of the old state, at each place of the others
     Port port;
-    Id weight = 0;         // w, a term of `next`
-    Comp sum;              // its terms read the old state at picked axes
+    Id weight = 0;           // w, a term of `next`
+    Comp sum;                // its terms read the old state at picked axes
     Id factor = 0, rest = 0; // z and y, terms of `sum`
-    std::vector<int> axis; // dimension of the state -> axis of `sum` that picks it
-    std::vector<int> dims; // dimension of r -> dimension of the state
+    std::vector<int> axis;   // dimension of the state -> axis of `sum` that picks it
+    std::vector<int> dims;   // dimension of r -> dimension of the state
   };
+
   std::optional<Correction> correction;
 };
 

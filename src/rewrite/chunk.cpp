@@ -1,7 +1,7 @@
 // Chunk: a recurrence whose step is affine in its state runs in chunks of C steps. Inside a chunk nothing
-// waits for the state that it starts from: S_i = D(i, start) S_start + sum_(j <= i) D(i, j) c_j, where D(i, j)
-// is the product of the factors after j up to i. Between chunks a recurrence of n steps carries the states.
-// Decays are products, never ratios of products or of exponentials of sums: what underflows is 0.
+// waits for the state that it starts from: S_i = D(i, start) S_start + sum_(j <= i) D(i, j) c_j, where D(i,
+// j) is the product of the factors after j up to i. Between chunks a recurrence of n steps carries the
+// states. Decays are products, never ratios of products or of exponentials of sums: what underflows is 0.
 #include <algorithm>
 
 #include "tang/expr/build.hpp"
@@ -39,19 +39,20 @@ std::vector<Form> joined(std::vector<Form> a, const std::vector<Form>& b) {
 // A state whose values at every time are known: in the chunk n, S = decay(n, i) start(n) + local(n, i).
 struct Known {
   AffineStep a;
-  bool sums = false;  // `local` is a sum over the steps of the chunk
-  Port factor;        // g [n, i, axes of g]
-  Port decay[2];      // [n, i, axes of g], before and after step i
-  Port local[2];      // [n, i, dims]
-  Port decays[2];     // D [n, i, j, axes of g], where `sums`
+  bool sums = false;   // `local` is a sum over the steps of the chunk
+  Port factor;         // g [n, i, axes of g]
+  Port decay[2];       // [n, i, axes of g], before and after step i
+  Port local[2];       // [n, i, dims]
+  Port decays[2];      // D [n, i, j, axes of g], where `sums`
   Port end_decay, end; // of the whole chunk: [n, axes of g], [n, dims]
-  Port start;         // [n, dims]
+  Port start;          // [n, dims]
 
   std::vector<Form> along(const std::vector<Form>& dims) const { // the axes of g of a place in the state
     std::vector<Form> out;
     for (int d : a.axes) out.push_back(dims[size_t(d)]);
     return out;
   }
+
   Shape along(const Shape& dims) const {
     Shape out;
     for (int d : a.axes) out.push_back(dims[size_t(d)]);
@@ -84,8 +85,11 @@ public:
 
 private:
   int64_t first() const { return r_.reverse ? block_ - 1 : 0; }
+
   int64_t last() const { return r_.reverse ? 0 : block_ - 1; }
+
   ir::Format clock() const { return (*r_.step)[r_.time].input()->format; }
+
   Port old(size_t k) const { return {r_.states[k].in, 0}; }
 
   std::string unfit() const {
@@ -113,7 +117,8 @@ private:
       }
       auto a = affine_step(step_, r_, k);
       if (a && a->correction) a = Refusal{step_.label(a->correction->port) + " is fed back"};
-      if (a && !finds_all(a->next)) a = Refusal{"the next " + step_.label(old(k)) + " reads what may be missing"};
+      if (a && !finds_all(a->next))
+        a = Refusal{"the next " + step_.label(old(k)) + " reads what may be missing"};
       if (!a) {
         why = a.why();
         return {};
@@ -175,7 +180,8 @@ private:
     MapOf m(loop.step, lines);
     Pool& p = loop.step.pool;
     const Id now = p.make(Op::equal, {m.coordinate(1), m.at(loop.time(), {})});
-    const Id later = p.make(Op::mul, {m.at(g, joined({ir::axis(0)}, every(along.size(), 2))), m.at(old, every(lines.size()))});
+    const Id later = p.make(
+        Op::mul, {m.at(g, joined({ir::axis(0)}, every(along.size(), 2))), m.at(old, every(lines.size()))});
     const Port next = m.add(p.make(Op::select, {now, p.literal(1.0), later}), "decays");
     loop.next(next);
     for (Port x : {old, next})
@@ -194,11 +200,15 @@ private:
     const auto decayed = [&](MapOf& m, int after, const Form& i, size_t lead) {
       const auto local = every(along.size(), int(lead));
       const Form n = ir::axis(0), start = ir::constant(first());
-      return to_.pool.make(Op::mul, {m.at(s.decays[after], joined({n, i, start}, local)), m.at(s.factor, joined({n, start}, local))});
+      return to_.pool.make(Op::mul, {m.at(s.decays[after], joined({n, i, start}, local)),
+                                     m.at(s.factor, joined({n, start}, local))});
     };
     MapOf before(to_, over_.shape(along)), after = before, end(to_, in_chunks(along));
-    const Id at_start = to_.pool.make(Op::equal, {before.coordinate(1), to_.pool.literal(expr::whole(first()))});
-    s.decay[0] = before.add(to_.pool.make(Op::select, {at_start, to_.pool.literal(1.0), decayed(before, 0, ir::axis(1), 2)}), "decay");
+    const Id at_start =
+        to_.pool.make(Op::equal, {before.coordinate(1), to_.pool.literal(expr::whole(first()))});
+    s.decay[0] = before.add(
+        to_.pool.make(Op::select, {at_start, to_.pool.literal(1.0), decayed(before, 0, ir::axis(1), 2)}),
+        "decay");
     s.decay[1] = after.add(decayed(after, 1, ir::axis(1), 2), "decay");
     s.end_decay = end.add(decayed(end, 1, ir::constant(last()), 1), "decay");
   }
@@ -214,11 +224,14 @@ private:
     for (int d = 0; d < j; ++d) n.outs[0].axes.push_back(d);
     const Form i = at_end ? ir::constant(last()) : ir::axis(1), gap = i - ir::axis(j);
     if (!at_end) n.domain = {{(r_.reverse ? -1 : 1) * gap + ir::constant(after ? 0 : -1)}};
-    OverTime::Moved m(over_, s.a.next, n, {ir::axis(0), ir::axis(j)}, [lead](int d) { return ir::axis(lead + d); });
+    OverTime::Moved m(over_, s.a.next, n, {ir::axis(0), ir::axis(j)},
+                      [lead](int d) { return ir::axis(lead + d); });
     const auto local = s.along(every(dims.size(), lead));
-    const Id decay = read_leaf(to_.pool, Type::real, add_read(n, {s.decays[after], joined({ir::axis(0), i, ir::axis(j)}, local)}));
+    const Id decay = read_leaf(to_.pool, Type::real,
+                               add_read(n, {s.decays[after], joined({ir::axis(0), i, ir::axis(j)}, local)}));
     n.lift = {to_.pool.make(Op::mul, {decay, m.body(s.a.rest)})};
-    const expr::E x{&to_.pool, to_.pool.leaf(Op::var, Type::real, 0)}, y{&to_.pool, to_.pool.leaf(Op::var, Type::real, 1)};
+    const expr::E x{&to_.pool, to_.pool.leaf(Op::var, Type::real, 0)},
+        y{&to_.pool, to_.pool.leaf(Op::var, Type::real, 1)};
     n.monoid = ir::Monoid{"sum", {expr::real(0)}, {(x + y).id}, true};
     return {to_.add({std::move(n), like_.name + " in a chunk", like_.where}), 0};
   }
@@ -233,14 +246,16 @@ private:
     MapOf one(to_, in_chunks(along));
     const Port ones = one.add(to_.pool.literal(1.0), "one");
     Loop loop(Extent(block_), r_.reverse, clock(), to_.symbols);
-    const Port decay = loop.state("decay", in_chunks(along), ones), local = loop.state("local", in_chunks(dims));
+    const Port decay = loop.state("decay", in_chunks(along), ones),
+               local = loop.state("local", in_chunks(dims));
     const Port g = loop.arg("factor", in_chunks(along), s.factor, beside(along.size()));
     const Port c = loop.arg("added", in_chunks(dims), added, beside(dims.size()));
     MapOf e(loop.step, in_chunks(along)), l(loop.step, in_chunks(dims));
     Pool& p = loop.step.pool;
     const auto here = every(dims.size() + 1), at = every(along.size() + 1);
     const Port decays = e.add(p.make(Op::mul, {e.at(g, at), e.at(decay, at)}), "decay");
-    const Id kept = p.make(Op::mul, {l.at(g, joined({ir::axis(0)}, s.along(every(dims.size(), 1)))), l.at(local, here)});
+    const Id kept =
+        p.make(Op::mul, {l.at(g, joined({ir::axis(0)}, s.along(every(dims.size(), 1)))), l.at(local, here)});
     const Port locals = l.add(p.make(Op::add, {kept, l.at(c, here)}), "local");
     loop.next(decays), loop.next(locals);
     for (Port x : {decay, decays}) loop.emit(x, beside(along.size()), over_.shape(along));
@@ -271,7 +286,8 @@ private:
   // decay(n, i) start(n, ..) at a place of the state.
   Id carried(const Known& s, int after, MapOf& m, const std::vector<Form>& at) {
     const Form n = ir::axis(0), i = ir::axis(1);
-    return to_.pool.make(Op::mul, {m.at(s.decay[after], joined({n, i}, s.along(at))), m.at(s.start, joined({n}, at))});
+    return to_.pool.make(Op::mul,
+                         {m.at(s.decay[after], joined({n, i}, s.along(at))), m.at(s.start, joined({n}, at))});
   }
 
   Port whole(const Known& s, int after) {
@@ -286,6 +302,7 @@ private:
     const Known* state;
     int after;
   };
+
   std::map<Port, Is> states_known() const {
     std::map<Port, Is> out;
     for (auto& [k, s] : known_) {
@@ -313,14 +330,17 @@ private:
     if (!is_zero(step_.pool, linear->rest)) parts.push_back(part(*n, linear->rest, {}, port));
     for (int a : reads)
       for (bool start : {true, false})
-        parts.push_back(part(*n, linear->factor.at(a), [&](MapOf& m, OverTime::Moved& moved) {
-          const Arg& read = n->args[size_t(a)];
-          std::vector<Form> at;
-          for (auto& f : read.view) at.push_back(moved.form(f));
-          const Is is = states.at(read.from);
-          if (start) return carried(*is.state, is.after, m, at);
-          return m.at(is.state->local[is.after], joined({ir::axis(0), ir::axis(1)}, at));
-        }, port));
+        parts.push_back(part(
+            *n, linear->factor.at(a),
+            [&](MapOf& m, OverTime::Moved& moved) {
+              const Arg& read = n->args[size_t(a)];
+              std::vector<Form> at;
+              for (auto& f : read.view) at.push_back(moved.form(f));
+              const Is is = states.at(read.from);
+              if (start) return carried(*is.state, is.after, m, at);
+              return m.at(is.state->local[is.after], joined({ir::axis(0), ir::axis(1)}, at));
+            },
+            port));
     return added(parts, step_.label(port));
   }
 
@@ -334,7 +354,8 @@ private:
     for (int a : n.outs[0].axes) m.n.outs[0].axes.push_back(a + 2);
     Id value = moved.body(factor);
     if (of) value = to_.pool.make(Op::mul, {value, of(m, moved)});
-    const expr::E x{&to_.pool, to_.pool.leaf(Op::var, Type::real, 0)}, y{&to_.pool, to_.pool.leaf(Op::var, Type::real, 1)};
+    const expr::E x{&to_.pool, to_.pool.leaf(Op::var, Type::real, 0)},
+        y{&to_.pool, to_.pool.leaf(Op::var, Type::real, 1)};
     m.n.monoid = ir::Monoid{"sum", {expr::real(0)}, {(x + y).id}, true};
     return m.add(value, step_.label(port));
   }
@@ -342,7 +363,8 @@ private:
   Port added(const std::vector<Port>& parts, const std::string& name) {
     MapOf m(to_, to_.shape(parts[0]));
     Id total = m.at(parts[0], every(m.n.points.size()));
-    for (size_t k = 1; k < parts.size(); ++k) total = to_.pool.make(Op::add, {total, m.at(parts[k], every(m.n.points.size()))});
+    for (size_t k = 1; k < parts.size(); ++k)
+      total = to_.pool.make(Op::add, {total, m.at(parts[k], every(m.n.points.size()))});
     return m.add(total, name);
   }
 
@@ -352,7 +374,9 @@ private:
     MapOf m(to_, over_.shape(local));
     const Id value = m.at(from, over_.varies(e.out) ? every(local.size() + 2) : every(local.size(), 2));
     for (auto& f : e.view)
-      m.n.outs[0].view.push_back(ir::compose(f, [&](int a) { return a ? ir::axis(a + 1) : over_.time({ir::axis(0), ir::axis(1)}); }));
+      m.n.outs[0].view.push_back(ir::compose(f, [&](int a) {
+        return a ? ir::axis(a + 1) : over_.time({ir::axis(0), ir::axis(1)});
+      }));
     m.n.outs[0].shape = e.shape;
     return m.add(value, like_.name);
   }
@@ -418,8 +442,10 @@ Result<Rewritten> chunk_all(const Graph& g, int64_t block) {
   for (NodeId id = 0; id < g.nodes.size(); ++id) {
     if (!g[id].recur()) continue;
     const std::string not_this = why_no_chunks(g, id, block);
-    if (not_this.empty()) wanted.insert(id);
-    else why = not_this;
+    if (not_this.empty())
+      wanted.insert(id);
+    else
+      why = not_this;
   }
   Rewritten out = chunked(g, wanted, block, why);
   if (out.what.empty()) return Refusal{why};
@@ -430,15 +456,18 @@ namespace {
 // Linear attention with a decay, and a running mean of its outputs: one sum in chunks, and one scan.
 Graph chunk_witness() {
   ir::Builder b;
-  auto q = b.input("q", {14, 4}), k = b.input("k", {14, 4}), v = b.input("v", {14, 3}), gate = b.input("gate", {14});
+  auto q = b.input("q", {14, 4}), k = b.input("k", {14, 4}), v = b.input("v", {14, 3}),
+       gate = b.input("gate", {14});
   auto rate = b.input("rate", {14, 3}), start = b.input("start", {4, 3});
   const ir::Axis t = ir::axis("t", Extent(14)), x = ir::axis("x", Extent(4)), c = ir::axis("c", Extent(3));
-  const auto r = ir::recur(t, {ir::carried("S", start), ir::carried("mean", {Extent(3)})}, [&](const std::vector<ir::Tensor>& old) -> ir::Step {
-    auto next = ir::map({x, c}, sigmoid(gate(t)) * old[0](x, c) + k(t, x) * v(t, c), "S");
-    auto out = ir::map({c}, sum(x, q(t, x) * next(x, c)), "out");
-    auto mean = ir::map({c}, rate(t, c) * old[1](c) + out(c), "mean");
-    return {{next, mean}, {out, ir::map({c}, tanh(old[1](c)))}};
-  });
+  const auto r =
+      ir::recur(t, {ir::carried("S", start), ir::carried("mean", {Extent(3)})},
+                [&](const std::vector<ir::Tensor>& old) -> ir::Step {
+                  auto next = ir::map({x, c}, sigmoid(gate(t)) * old[0](x, c) + k(t, x) * v(t, c), "S");
+                  auto out = ir::map({c}, sum(x, q(t, x) * next(x, c)), "out");
+                  auto mean = ir::map({c}, rate(t, c) * old[1](c) + out(c), "mean");
+                  return {{next, mean}, {out, ir::map({c}, tanh(old[1](c)))}};
+                });
   b.output(r.states[0], "last");
   b.output(r.states[1], "last mean");
   b.output(r.emits[0], "out");

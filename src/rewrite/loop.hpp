@@ -9,7 +9,9 @@ public:
   Loop(ir::Extent steps, bool reverse, ir::Format clock, const ir::Symbols& symbols);
 
   Graph step;
+
   Port time() const { return {r_.time, 0}; }
+
   // Zeros where there is no init.
   Port state(const std::string& name, const std::vector<ir::Extent>& shape, std::optional<Port> init = {});
   // `view` of `from` over (time, local axes).
@@ -33,7 +35,9 @@ struct MapOf {
 
   MapOf(Graph& graph, std::vector<ir::Extent> points);
   Id at(Port from, std::vector<Form> view);
+
   Id coordinate(int axis) { return g.pool.leaf(Op::coord, Type::index, axis); }
+
   Port add(Id lift, const std::string& name);
 };
 

@@ -25,8 +25,7 @@ std::vector<Extent> OverTime::shape(std::vector<Extent> local) const {
 }
 
 Form OverTime::Moved::form(const Form& f) {
-  return ir::compose(f, axes_,
-                     [&](int u) { return is_time(u) ? t_.time(place_) : ir::uniform(take(u)); });
+  return ir::compose(f, axes_, [&](int u) { return is_time(u) ? t_.time(place_) : ir::uniform(take(u)); });
 }
 
 Domain OverTime::Moved::domain(const Domain& d) {

@@ -31,7 +31,9 @@ public:
   private:
     int take(int arg);
     Id index(const Form& f);
+
     bool is_time(int arg) const { return from_.args[size_t(arg)].from == Port{t_.r_.time, 0}; }
+
     OverTime& t_;
     const Comp& from_;
     Comp& into_;
@@ -43,14 +45,19 @@ public:
   // The values of a port of the step, [segment, step inside, its dimensions..]; without the first two where
   // they are the same at every time.
   Port array(Port p);
+
   bool varies(Port p) const { return varies_[p.node] != 0; }
+
   void set(Port p, Port array) { arrays_[p] = array; } // [segment, step inside, its dimensions..]
 
   // Makes a port in another way than node by node, or leaves it.
   std::function<std::optional<Port>(Port)> other;
   std::vector<ir::Extent> shape(std::vector<ir::Extent> local) const; // with the two times in front
+
   Graph& to() { return to_; }
+
   const Graph& step() const { return step_; }
+
   Form time(const Place& at) const { return block_ * at.segment + at.inside; }
 
 private:

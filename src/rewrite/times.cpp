@@ -71,8 +71,10 @@ Recur part(const Recur& r, int64_t from, int64_t count) {
   for (auto& a : out.args) a.in = x.ports.at({a.in, 0}).node, later(a.view);
   for (auto& e : out.emits) {
     const int d = time_of(e);
-    if (d >= 0) e.shape[size_t(d)] = Extent(count);
-    else later(e.view);
+    if (d >= 0)
+      e.shape[size_t(d)] = Extent(count);
+    else
+      later(e.view);
     e.out = x.ports.at(e.out);
   }
   out.step = std::make_shared<const Graph>(std::move(x.step));

@@ -1,4 +1,5 @@
-// Recurrences that are affine in their states, in chunks: the same values, gradients and kernels, and what is refused.
+// Recurrences that are affine in their states, in chunks: the same values, gradients and kernels, and what is
+// refused.
 #include "grad/check.hpp"
 #include "run/harness.hpp"
 #include "tang/grad/surface.hpp"
@@ -28,10 +29,13 @@ Recurring reversed() {
 Recurred scan(Builder& b, int64_t steps, const Recurring& how = {}) {
   const Tensor a = b.input("a", {steps, 5}), x = b.input("x", {steps, 5}), h0 = b.input("h0", {5});
   const Axis t = axis("t", steps), u = axis("u", 5);
-  return recur(t, {carried("h", h0)}, [&](const std::vector<Tensor>& old) -> Step {
-    const Tensor next = map({u}, sigmoid(a(t, u)) * old[0](u) + x(t, u), "h");
-    return {{next}, {next, map({u}, tanh(old[0](u)))}};
-  }, how);
+  return recur(
+      t, {carried("h", h0)},
+      [&](const std::vector<Tensor>& old) -> Step {
+        const Tensor next = map({u}, sigmoid(a(t, u)) * old[0](u) + x(t, u), "h");
+        return {{next}, {next, map({u}, tanh(old[0](u)))}};
+      },
+      how);
 }
 
 // Linear attention whose state decays by one number a step; read before and after the step.
@@ -39,18 +43,25 @@ Recurred attention(Builder& b, int64_t steps, const Recurring& how = {}) {
   const Tensor q = b.input("q", {steps, 4}), k = b.input("k", {steps, 4}), v = b.input("v", {steps, 6});
   const Tensor gate = b.input("gate", {steps}), start = b.input("start", {4, 6});
   const Axis t = axis("t", steps), x = axis("x", 4), c = axis("c", 6);
-  return recur(t, {carried("S", start)}, [&](const std::vector<Tensor>& old) -> Step {
-    const Tensor kept = map({x, c}, exp(gate(t)) * old[0](x, c), "kept");
-    const Tensor next = map({x, c}, kept(x, c) + k(t, x) * v(t, c), "S");
-    return {{next}, {map({c}, sum(x, next(x, c) * q(t, x)), "out"), map({c}, sum(x, kept(x, c) * k(t, x) + q(t, x)), "seen")}};
-  }, how);
+  return recur(
+      t, {carried("S", start)},
+      [&](const std::vector<Tensor>& old) -> Step {
+        const Tensor kept = map({x, c}, exp(gate(t)) * old[0](x, c), "kept");
+        const Tensor next = map({x, c}, kept(x, c) + k(t, x) * v(t, c), "S");
+        return {{next},
+                {map({c}, sum(x, next(x, c) * q(t, x)), "out"),
+                 map({c}, sum(x, kept(x, c) * k(t, x) + q(t, x)), "seen")}};
+      },
+      how);
 }
 
 // The factor of each row of the state is its own; a second state sums what the first gives, and a third that.
 Recurred tower(Builder& b, int64_t steps) {
   const Tensor g = b.input("g", {steps, 8}), k = b.input("k", {steps, 8}), v = b.input("v", {steps, 16});
   const Axis t = axis("t", steps), x = axis("x", 8), c = axis("c", 16);
-  return recur(t, {carried("third", std::vector<Extent>{16}), carried("S", {8, 16}), carried("second", std::vector<Extent>{16})},
+  return recur(t,
+               {carried("third", std::vector<Extent>{16}), carried("S", {8, 16}),
+                carried("second", std::vector<Extent>{16})},
                [&](const std::vector<Tensor>& old) -> Step {
                  const Tensor next = map({x, c}, sigmoid(g(t, x)) * old[1](x, c) + k(t, x) * v(t, c), "S");
                  const Tensor out = map({c}, sum(x, square(k(t, x)) * next(x, c)), "out");
@@ -131,7 +142,8 @@ TEST(grad_chunks, values_are_those_of_the_recurrence) {
       const Graph now = chunked(g, block, &done);
       EXPECT_EQ(done, block > 1 && 2 * block <= 13) << c.name << " in chunks of " << block;
       expect_near(want, eval::run(now, in), 1e-13, c.name + " in chunks of " + std::to_string(block));
-      expect_near(want, eval::run(rewrite::optimize(now).graph, in), 1e-13, c.name + " rewritten, " + std::to_string(block));
+      expect_near(want, eval::run(rewrite::optimize(now).graph, in), 1e-13,
+                  c.name + " rewritten, " + std::to_string(block));
     }
   }
 }
@@ -147,7 +159,8 @@ TEST(grad_chunks, gradients_are_those_of_the_recurrence) {
     EXPECT_EQ(done, 2) << c.name;
     expect_near(want, eval::run(now, in), 1e-12, c.name);
     const Graph forward = graph_of(c, 13);
-    GradientCheck check(chunked(forward, 4), inputs_of(forward), c.name); // and differentiating what the rule made
+    GradientCheck check(chunked(forward, 4), inputs_of(forward),
+                        c.name); // and differentiating what the rule made
     check.run();
     if (HasFatalFailure()) return;
     check.expect_central();
@@ -155,8 +168,8 @@ TEST(grad_chunks, gradients_are_those_of_the_recurrence) {
   }
 }
 
-// Factors that vanish: products of decays that underflow are 0, where ratios of running products would be 0 / 0 and
-// running sums of logarithms lose all digits.
+// Factors that vanish: products of decays that underflow are 0, where ratios of running products would be 0 /
+// 0 and running sums of logarithms lose all digits.
 TEST(grad_chunks, strong_decay_is_forgotten_exactly) {
   const Graph g = graph_of(cases[2], 12);
   Inputs in = inputs_of(g);
@@ -164,7 +177,8 @@ TEST(grad_chunks, strong_decay_is_forgotten_exactly) {
   const auto want = eval::run(g, in);
   expect_near(want, eval::run(chunked(g, 4), in), 1e-14, "strong decay");
   for (double& x : in.at("gate").r) x = -200;
-  expect_near(eval::run(g, in), eval::run(rewrite::optimize(chunked(g, 6)).graph, in), 1e-14, "decay of every step");
+  expect_near(eval::run(g, in), eval::run(rewrite::optimize(chunked(g, 6)).graph, in), 1e-14,
+              "decay of every step");
 }
 
 TEST(grad_chunks, kernels_of_the_c_target_are_right) {
@@ -180,7 +194,8 @@ TEST(grad_chunks, kernels_of_the_c_target_are_right) {
       EXPECT_TRUE(named) << c.name;
       const auto report = verify::verify(p, g, inputs_of(g), 1e-4, 2);
       for (auto& k : report.kernels)
-        EXPECT_TRUE(k.ok) << c.name << ": " << k.what << " (" << k.schedule << "): error " << k.error << ". " << k.why;
+        EXPECT_TRUE(k.ok) << c.name << ": " << k.what << " (" << k.schedule << "): error " << k.error << ". "
+                          << k.why;
       for (auto& k : report.outputs) EXPECT_TRUE(k.ok) << c.name << ": " << k.what << " error " << k.error;
       EXPECT_TRUE(report.trespass.empty());
     }
@@ -190,7 +205,8 @@ TEST(grad_chunks, kernels_of_the_c_target_are_right) {
 TEST(grad_chunks, attention_with_a_decay_stores_no_states) {
   Builder b;
   const int64_t steps = 256, keys = 32, values = 32;
-  const Tensor q = b.input("q", {steps, keys}), k = b.input("k", {steps, keys}), v = b.input("v", {steps, values});
+  const Tensor q = b.input("q", {steps, keys}), k = b.input("k", {steps, keys}),
+               v = b.input("v", {steps, values});
   const Tensor gate = b.input("gate", {steps});
   const Axis t = axis("t", steps), x = axis("x", keys), c = axis("c", values);
   const Recurred r = recur(t, {carried("S", {keys, values})}, [&](const std::vector<Tensor>& old) -> Step {
@@ -203,29 +219,53 @@ TEST(grad_chunks, attention_with_a_decay_stores_no_states) {
   const run::Derivation d = run::derive(b.graph(), o);
   int64_t largest = 0;
   for (auto& buffer : d.plan.buffers) largest = std::max(largest, eval::volume(buffer.shape));
-  std::printf("largest array %lld words, %zu kernels\n", static_cast<long long>(largest), d.kernels.kernels.size());
+  std::printf("largest array %lld words, %zu kernels\n", static_cast<long long>(largest),
+              d.kernels.kernels.size());
   EXPECT_LE(largest, steps * values);
 }
 
 TEST(grad_chunks, what_is_not_affine_is_refused_by_name) {
-  const auto why = [](const std::function<Step(const std::vector<Tensor>&, const Tensor&, const Axis&, const Axis&)>& step, Format f = Format::f32) {
-    Builder b;
-    const Tensor x = b.input("x", {12, 4});
-    const Axis t = axis("t", 12), u = axis("u", 4);
-    const Recurred r = recur(t, {carried("h", std::vector<Extent>{4}, f), carried("m", std::vector<Extent>{4})}, [&](const std::vector<Tensor>& old) { return step(old, x, t, u); });
-    b.output(r.states[0], "y");
-    const auto done = rewrite::chunk(b.graph(), b.graph().outputs[0].port.node, 4);
-    return done ? std::string() : done.why();
+  const auto why =
+      [](const std::function<Step(const std::vector<Tensor>&, const Tensor&, const Axis&, const Axis&)>& step,
+         Format f = Format::f32) {
+        Builder b;
+        const Tensor x = b.input("x", {12, 4});
+        const Axis t = axis("t", 12), u = axis("u", 4);
+        const Recurred r =
+            recur(t, {carried("h", std::vector<Extent>{4}, f), carried("m", std::vector<Extent>{4})},
+                  [&](const std::vector<Tensor>& old) { return step(old, x, t, u); });
+        b.output(r.states[0], "y");
+        const auto done = rewrite::chunk(b.graph(), b.graph().outputs[0].port.node, 4);
+        return done ? std::string() : done.why();
+      };
+  const auto with = [](const Scalar& h, const Scalar& m, const Axis& u) {
+    return Step{{map({u}, h), map({u}, m)}, {}};
   };
-  const auto with = [](const Scalar& h, const Scalar& m, const Axis& u) { return Step{{map({u}, h), map({u}, m)}, {}}; };
   using Old = const std::vector<Tensor>&;
-  EXPECT_EQ(why([&](Old s, const Tensor& x, const Axis& t, const Axis& u) { return with(s[0](u) + x(t, u), s[0](u) * s[1](u), u); }), "");
-  EXPECT_NE(why([&](Old s, const Tensor& x, const Axis& t, const Axis& u) { return with(tanh(s[0](u)) + x(t, u), s[1](u), u); }).find("the derivative of the next h mentions h"), std::string::npos);
-  EXPECT_NE(why([&](Old s, const Tensor& x, const Axis& t, const Axis& u) { return with(s[1](u) + x(t, u), s[0](u), u); }).find("other states move"), std::string::npos);
-  EXPECT_NE(why([&](Old s, const Tensor& x, const Axis& t, const Axis& u) { return with(s[0].at({3 - Index(u)}) + x(t, u), s[1](u), u); }).find("at another place"), std::string::npos);
+  EXPECT_EQ(why([&](Old s, const Tensor& x, const Axis& t, const Axis& u) {
+              return with(s[0](u) + x(t, u), s[0](u) * s[1](u), u);
+            }),
+            "");
+  EXPECT_NE(why([&](Old s, const Tensor& x, const Axis& t, const Axis& u) {
+              return with(tanh(s[0](u)) + x(t, u), s[1](u), u);
+            }).find("the derivative of the next h mentions h"),
+            std::string::npos);
+  EXPECT_NE(why([&](Old s, const Tensor& x, const Axis& t, const Axis& u) {
+              return with(s[1](u) + x(t, u), s[0](u), u);
+            }).find("other states move"),
+            std::string::npos);
+  EXPECT_NE(why([&](Old s, const Tensor& x, const Axis& t, const Axis& u) {
+              return with(s[0].at({3 - Index(u)}) + x(t, u), s[1](u), u);
+            }).find("at another place"),
+            std::string::npos);
   EXPECT_NE(why([&](Old s, const Tensor& x, const Axis& t, const Axis& u) {
               const Axis k = axis("k", 4);
               return with(sum(k, s[0](k) * x(t, k)) + x(t, u), s[1](u), u);
-            }).find("fed back"), std::string::npos);
-  EXPECT_NE(why([&](Old s, const Tensor& x, const Axis& t, const Axis& u) { return with(s[0](u) + x(t, u), s[1](u), u); }, Format::bf16).find("is rounded at every step"), std::string::npos);
+            }).find("fed back"),
+            std::string::npos);
+  EXPECT_NE(why([&](Old s, const Tensor& x, const Axis& t,
+                    const Axis& u) { return with(s[0](u) + x(t, u), s[1](u), u); },
+                Format::bf16)
+                .find("is rounded at every step"),
+            std::string::npos);
 }
