@@ -80,6 +80,7 @@ void attention(Bench& b);     // (b)
 void backward(Bench& b);      // its backward
 void training(Bench& b);      // a block forward and backward, whole training steps
 void sorted(Bench& b);        // gradients of gathers by sorted keys beside gated sums
+void chunks(Bench& b);        // recurrences in chunks beside step after step
 void streams(Bench& b);       // (c) norms and softmax beside a copy
 void small(Bench& b);         // (d) batch one, one thread
 void compile_time(Bench& b);  // (e)

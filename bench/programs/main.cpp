@@ -1,4 +1,4 @@
-// bench_programs [matmul | attention | backward | training | sorted | streams | small | compile | figure ..] [--threads N] [--quick] [--cache FOLDER]
+// bench_programs [matmul | attention | backward | training | sorted | streams | small | compile | figure | chunks ..] [--threads N] [--quick] [--cache FOLDER]
 //                [--json FILE] [--kernels]
 // --kernels: of training programs, each kernel's share of the time.
 // bench_programs report PREFIX PART.json ..
@@ -37,7 +37,7 @@ int main(int argc, char** argv) {
     b.kernels = kernels;
     std::printf("OpenBLAS core %s, %d thread%s, %s\n", openblas_get_corename(), threads, threads == 1 ? "" : "s", b.compiler->path().c_str());
     const std::pair<const char*, void (*)(bench::Bench&)> all[] = {{"matmul", bench::matmul},   {"attention", bench::attention},     {"backward", bench::backward}, {"training", bench::training}, {"sorted", bench::sorted}, {"streams", bench::streams},
-                                                                   {"small", bench::small},     {"compile", bench::compile_time},    {"figure", bench::figure}};
+                                                                   {"small", bench::small},     {"compile", bench::compile_time},    {"figure", bench::figure},         {"chunks", bench::chunks}};
     for (auto& w : words) {
       bool known = false;
       for (auto& [name, f] : all) known |= w == name;

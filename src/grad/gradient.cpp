@@ -50,6 +50,21 @@ void mine(Prepared& p, int64_t segment) {
   p.now.pop_back();
 }
 
+// Recurrences that are affine in their states in chunks; the others stay.
+void chunk(Prepared& p, int64_t block) {
+  if (block <= 0) return;
+  const size_t own = p.graph.outputs.size();
+  track(p.graph, p.now);
+  auto chunked = rewrite::chunk_all(p.graph, block);
+  if (chunked) {
+    p.graph = ir::canonical(chunked->graph).graph;
+    tracked(p.graph, own, p.now);
+    const rewrite::Rule rule = rewrite::chunk_rule();
+    p.trace.steps.push_back({rule.name, rule.law, std::move(chunked->what), 0, 0, 0, 0, {}});
+  }
+  p.graph.outputs.resize(own);
+}
+
 Prepared prepare(const Graph& g, const std::vector<Port>& roots) {
   Prepared out;
   Graph start = g;
@@ -114,6 +129,7 @@ Result<Derivative> gradient(const Graph& g, const std::vector<Seed>& seeds, cons
   std::set<Port> wanted;
   std::vector<Port> of;
   try {
+    chunk(p, options.chunk);
     mine(p, options.segment);
     for (Port x : wrt) wanted.insert(now(x));
     Adjoints a(p.graph, wanted, options.eliminate ? &out.proofs : nullptr);

@@ -16,6 +16,9 @@ struct Options {
   // Steps between the states of a recurrence that are remembered for its adjoint; those between are computed
   // again from them, segment by segment; the states of steps that fill no segment are remembered. 0: all are.
   int64_t segment = 0;
+  // Steps a chunk of the recurrences that are affine in their states (`rewrite::chunk_all`), before they are
+  // differentiated: what they remember are sums of each chunk, no states. 0: none.
+  int64_t chunk = 0;
 };
 
 struct Derivative {

@@ -129,14 +129,15 @@ std::vector<Tensor> grad(const Tensor& loss, const std::vector<Tensor>& wrt, Whe
   return reverse(loss, nullptr, wrt, where, trace, options);
 }
 
-std::vector<Tensor> vjp(const Tensor& y, const Tensor& dy, const std::vector<Tensor>& wrt, Where where) {
+std::vector<Tensor> vjp(const Tensor& y, const Tensor& dy, const std::vector<Tensor>& wrt, Where where,
+                        const Options& options) {
   builder_of({y, dy}, where);
   if (y.shape() != dy.shape())
     throw Error(where, "an adjoint of another shape",
                 {{y.name() + " is " + text(y.shape()), y.where()},
                  {dy.name() + " is " + text(dy.shape()), dy.where()}},
                 "give the adjoint the shape of the value");
-  return reverse(y, &dy, wrt, where, nullptr);
+  return reverse(y, &dy, wrt, where, nullptr, options);
 }
 
 std::vector<Tensor> jvp(const std::vector<Tensor>& of, const std::vector<Moved>& along, Where where) {

@@ -30,7 +30,7 @@ std::array<Tensor, N> grad(const Tensor& loss, const std::array<Tensor, N>& wrt,
 
 // d (sum of y * dy) / d wrt, for `dy` of y's shape.
 std::vector<Tensor> vjp(const Tensor& y, const Tensor& dy, const std::vector<Tensor>& wrt,
-                        Where where = Where::here());
+                        Where where = Where::here(), const Options& options = {});
 
 struct Moved {
   Tensor tensor, tangent; // of one shape

@@ -63,6 +63,13 @@ Graph definition_form(const Graph& g); // of every absorbing fold that has a bas
 // and one of the r steps after them. Refused where steps are skipped or symbolic, or too few.
 Result<Rewritten> strip_mine(const Graph& g, ir::NodeId node, int64_t block);
 
+// A recurrence whose step is affine in its states as a sum over the steps of each chunk of `block`, or as a
+// scan of all chunks side by side where the factors are as many as the states; and a recurrence over the
+// chunks. Refused, with the test that failed, where a derivative mentions a state, states move each other or
+// are rounded at every step.
+Result<Rewritten> chunk(const Graph& g, ir::NodeId node, int64_t block);
+Result<Rewritten> chunk_all(const Graph& g, int64_t block); // every recurrence of two chunks that can be
+
 // For targets that add to one result from several places: what reads short contractions at a coordinate that
 // its point decides is summed by key, beside the folds that read them at picked axes.
 Graph sum_by_key(const Graph& g);
@@ -77,6 +84,7 @@ Rule expose_support_rule();
 Rule split_fold_rule();
 Rule definition_form_rule();
 Rule strip_mine_rule();
+Rule chunk_rule();
 Rule sum_by_key_rule();
 Rule follow_reader_rule();
 const std::vector<Rule>& directed_rules();

@@ -54,7 +54,7 @@ bool is_row_statistic(Graph& g, const Comp& n, Id atom) {
   return reads;
 }
 
-std::optional<std::string> change(Edit& e, NodeId id, Comp& n) {
+std::optional<std::string> kept_row(Edit& e, NodeId id, Comp& n) {
   Graph& g = e.to;
   Pool& p = g.pool;
   if (!n.monoid || n.folds.empty() || !axes_fit(n)) return {};
@@ -119,7 +119,7 @@ Result<Rewritten> apply_keep_row(const Graph& g) {
         for (Id x : expr::schedule(g.pool, {l}))
           any = any || (g.pool[x].op == Op::exp2 && !expr::subterms(g.pool, x, Op::log2).empty());
   if (!any) return Refusal{"no exponent takes a logarithm"};
-  Changed c = change_each(g, change);
+  Changed c = change_each(g, kept_row);
   if (c.what.empty()) return Refusal{"no exponent adds up statistics of a row"};
   return Rewritten{std::move(c.graph), std::move(c.what)};
 }

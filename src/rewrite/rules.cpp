@@ -16,7 +16,8 @@ const std::vector<Rule>& normal_rules() {
 
 const std::vector<Rule>& directed_rules() {
   static const std::vector<Rule> rules = {expose_support_rule(), split_fold_rule(), definition_form_rule(),
-                                          strip_mine_rule(), sum_by_key_rule(), follow_reader_rule()};
+                                          strip_mine_rule(), chunk_rule(), sum_by_key_rule(),
+                                          follow_reader_rule()};
   return rules;
 }
 

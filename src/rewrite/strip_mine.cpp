@@ -1,12 +1,11 @@
 // Strip mining: a recurrence of n C steps is one of n steps, each of them a recurrence of C. What remembers
 // every old state of the outer one remembers n of them. Steps that fill no segment follow as a recurrence of
 // their own.
-#include <functional>
-
 #include "tang/ir/recurrence.hpp"
 #include "tang/ir/surface.hpp"
 #include "tang/rewrite/directed.hpp"
 #include "tang/rewrite/import.hpp"
+#include "tang/rewrite/times.hpp"
 
 namespace tang::rewrite {
 
@@ -29,121 +28,16 @@ std::vector<Form> mined(const std::vector<Form>& view, int64_t block) {
   return out;
 }
 
-// The view that takes dimension d at axis d.
-std::vector<Form> every(size_t dims) {
-  std::vector<Form> out;
-  for (size_t d = 0; d < dims; ++d) out.push_back(ir::axis(int(d)));
-  return out;
-}
-
-std::vector<Form> local(size_t dims) { // of a tensor that is the same at every time
-  std::vector<Form> out;
-  for (size_t d = 0; d < dims; ++d) out.push_back(ir::axis(int(d) + 1));
-  return out;
-}
-
-std::vector<Extent> with_front(Extent e, std::vector<Extent> shape) {
-  shape.insert(shape.begin(), std::move(e));
-  return shape;
-}
-
-// The step of `r` whose time, where anything reads it, is what `make` says of the step's own.
-struct Stepped {
-  Graph step;
-  std::map<Port, Port> ports;
-  NodeId time = 0;
-};
-
-Stepped with_time(const Recur& r, const std::function<Id(Graph&, Comp&, Id)>& make) {
-  const Graph& step = *r.step;
-  Stepped out;
-  bool reads_time = false;
-  for (NodeId id = 0; id < step.nodes.size(); ++id)
-    for (Port p : ir::sources(step, id)) reads_time |= p.node == r.time;
-  for (auto& s : r.states) reads_time |= s.out.node == r.time;
-  for (auto& e : r.emits) reads_time |= e.out.node == r.time;
-  ir::Copier copier(step);
-  for (NodeId id = 0; id < step.nodes.size(); ++id) {
-    const NodeId now = copier.copy(id);
-    if (id != r.time) continue;
-    out.time = now;
-    if (!reads_time) continue;
-    Comp time;
-    const Id i = read_leaf(copier.to.pool, Type::index, add_read(time, {{now, 0}, {}}));
-    time.lift = {make(copier.to, time, i)};
-    time.outs = {{}};
-    copier.set({id, 0}, {copier.to.add({std::move(time), "time", {}}), 0});
-  }
-  for (NodeId id = 0; id < step.nodes.size(); ++id)
-    for (uint32_t k = 0; k < step.ports(id); ++k) out.ports[{id, k}] = copier.at({id, k});
-  for (auto& o : step.outputs) copier.to.outputs.push_back({out.ports.at(o.port), o.name, o.format});
-  out.step = std::move(copier.to);
-  return out;
-}
-
-// The dimension of an emitted array that is the time, or -1.
-int time_of(const Recur::Emit& e) {
-  int at = -1;
-  for (size_t d = 0; d < e.view.size(); ++d)
-    if (e.view[d].axis(0) != 0) at = at < 0 && e.view[d].is_pick() ? int(d) : int(e.view.size());
-  return at < int(e.view.size()) ? at : -1;
-}
-
-// Steps [from, from + count) of a recurrence, its time counted from 0. An array that it emits one row a step
-// to holds these steps' rows alone.
-Recur part(const Recur& r, int64_t from, int64_t count) {
-  Recur out = r;
-  out.steps = Extent(count);
-  Stepped x = with_time(r, [&](Graph& g, Comp&, Id now) {
-    return from ? g.pool.make(Op::add, {g.pool.literal(expr::whole(from)), now}) : now;
-  });
-  const auto later = [&](std::vector<Form>& view) {
-    for (auto& f : view)
-      f = ir::compose(f, [&](int a) { return a == 0 ? ir::axis(0) + ir::constant(from) : ir::axis(a); });
-  };
-  out.time = x.time;
-  for (auto& s : out.states) s.in = x.ports.at({s.in, 0}).node, s.out = x.ports.at(s.out);
-  for (auto& a : out.args) a.in = x.ports.at({a.in, 0}).node, later(a.view);
-  for (auto& e : out.emits) {
-    const int d = time_of(e);
-    if (d >= 0) e.shape[size_t(d)] = Extent(count);
-    else later(e.view);
-    e.out = x.ports.at(e.out);
-  }
-  out.step = std::make_shared<const Graph>(std::move(x.step));
-  return out;
-}
-
-// What two parts of a recurrence emitted to one array: the rows of the first are those before `from`, or each
-// has the elements that exist.
-Comp joined(Pool& p, const Recur::Emit& e, Type type, Port first, Port second, int64_t from) {
-  Comp out;
-  out.points = e.shape;
-  out.outs = {{}};
-  std::vector<Form> here = every(e.shape.size()), after = here;
-  for (size_t d = 0; d < e.shape.size(); ++d) out.outs[0].axes.push_back(int(d));
-  const int d = time_of(e);
-  if (d >= 0) after[size_t(d)] = ir::axis(d) - ir::constant(from);
-  const Id x = read_leaf(p, type, add_read(out, {first, here})),
-           y = read_leaf(p, type, add_read(out, {second, after}));
-  if (d < 0) {
-    out.lift = {p.make(Op::or_else, {x, y})};
-    return out;
-  }
-  const Id before = add_guard(p, out, {{ir::constant(from - 1) - ir::axis(d)}});
-  out.lift = {p.make(Op::select, {before, x, y})};
-  return out;
-}
-
 class Miner {
 public:
-  Miner(const Graph& g, const Recur& r, int64_t block) : g_(g), r_(r), block_(block) {}
+  Miner(const Recur& r, int64_t block, const ir::Symbols& symbols) : r_(r), block_(block) {
+    outer_.symbols = symbols;
+  }
 
   Recur run() {
     Recur out;
     out.steps = Extent(r_.steps.value() / block_);
     out.reverse = r_.reverse;
-    outer_.symbols = g_.symbols;
     out.time = outer_.add({ir::Input{ir::Input::data, {}, clock().format}, "segment", {}});
     step_with_time();
     inner_.steps = Extent(block_);
@@ -208,10 +102,9 @@ private:
     if (moves) x.shape = with_front(Extent(block_), x.shape);
     const NodeId now = outer_.add({x, in.name, in.where});
     out.args.push_back({a.from, moves ? mined(a.view, block_) : a.view, now});
-    inner_.args.push_back({{now, 0}, moves ? every(dims + 1) : local(dims), at({a.in, 0}).node});
+    inner_.args.push_back({{now, 0}, moves ? every(dims + 1) : every(dims, 1), at({a.in, 0}).node});
   }
 
-  const Graph& g_;
   const Recur& r_;
   const int64_t block_;
   Graph outer_, inner_step_;
@@ -221,44 +114,26 @@ private:
 };
 } // namespace
 
-namespace {
-// Whole segments, and the steps after them: those of the highest times, or of the lowest in reverse.
-void mine_with_rest(Edit& e, NodeId id, const Node& n, int64_t block) {
-  const Recur& r = *n.recur();
-  const int64_t steps = r.steps.value(), whole = steps / block * block, rest = steps - whole;
-  const Recur main = part(r, r.reverse ? rest : 0, whole);
-  const NodeId first = e.to.add({Miner(e.to, main, block).run(), n.name, n.where});
-  Recur tail = part(r, r.reverse ? 0 : whole, rest);
-  for (uint32_t k = 0; k < tail.states.size(); ++k) tail.states[k].init = Port{first, k};
-  const NodeId last = e.to.add({std::move(tail), n.name, n.where});
-  for (uint32_t k = 0; k < r.states.size(); ++k) e.set({id, k}, {last, k});
-  for (uint32_t k = 0; k < r.emits.size(); ++k) {
-    const Port x{first, uint32_t(r.states.size()) + k}, y{last, x.port};
-    const Comp all = joined(e.to.pool, r.emits[k], e.to.type(x), r.reverse ? y : x, r.reverse ? x : y,
-                            r.reverse ? rest : whole);
-    e.set({id, x.port}, {e.to.add({all, n.name, n.where}), 0});
-  }
-}
-} // namespace
-
 Result<Rewritten> strip_mine(const Graph& g, NodeId id, int64_t block) {
-  const Recur* r = id < g.nodes.size() ? g[id].recur() : nullptr;
-  if (!r) return Refusal{"only a recurrence has segments"};
-  const std::string name = g.label({id, 0});
-  if (!r->steps.is_constant()) return Refusal{name + " has the symbolic number of steps " + r->steps.text()};
-  if (block < 1 || r->steps.value() < block)
-    return Refusal{name + " has " + std::to_string(r->steps.value()) + " steps, no segment of " +
-                   std::to_string(block)};
-  if (r->live != ir::everywhere()) return Refusal{name + " skips steps"};
+  if (const std::string why = why_no_segments(g, id, block); !why.empty()) return Refusal{why};
   Edit e(g);
   for (NodeId k = 0; k < g.nodes.size(); ++k) {
     if (!e.live[k]) continue;
     Node n = e.node(k);
-    if (k != id) e.put(k, std::move(n));
-    else if (r->steps.value() % block) mine_with_rest(e, k, n, block);
-    else n.what = Miner(e.to, *n.recur(), block).run(), e.put(k, std::move(n));
+    if (k != id) {
+      e.put(k, std::move(n));
+      continue;
+    }
+    const auto mined = [&](const Recur& r) -> Result<std::vector<Port>> {
+      const NodeId now = e.to.add({Miner(r, block, e.to.symbols).run(), n.name, n.where});
+      std::vector<Port> ports;
+      for (uint32_t p = 0; p < e.to.ports(now); ++p) ports.push_back({now, p});
+      return ports;
+    };
+    const auto ports = in_segments(e.to, *n.recur(), block, n, mined);
+    for (uint32_t p = 0; p < ports->size(); ++p) e.set({k, p}, (*ports)[p]);
   }
-  return Rewritten{e.finish(), {name + " in segments of " + std::to_string(block)}};
+  return Rewritten{e.finish(), {g.label({id, 0}) + " in segments of " + std::to_string(block)}};
 }
 
 namespace {

@@ -50,7 +50,7 @@ std::optional<Swapped> swapped(Edit& e, const Comp& n, int arg, bool inner_dies)
   Pool& p = g.pool;
   const Arg read = n.args[size_t(arg)];
   const Comp inner = *g[read.from.node].comp();
-  if (inner.domain != ir::everywhere() || expr::present(p, inner.lift[0]).when != expr::yes(p)) return {};
+  if (expr::present(p, inner.lift[0]).when != expr::yes(p)) return {};
   for (auto& f : read.view)
     if (!f.is_affine()) return {};
   const expr::Present own = expr::present(p, n.lift[0]);
@@ -99,6 +99,15 @@ std::optional<Swapped> swapped(Edit& e, const Comp& n, int arg, bool inner_dies)
   t.lift = {own.when == expr::yes(p) ? value : p.make(Op::only, {self.body(own.when), value})};
   t.domain = self.domain(n.domain);
   t.monoid = n.monoid;
+  // Terms of the inner sum that it does not have are left out by the outer one; the moved sum has them, if
+  // its reads always find something.
+  const Domain inside = deep.domain(inner.domain);
+  if (Dependence(p, t).of(inside) & fold_axes(t)) return {};
+  if (inside != ir::everywhere()) {
+    Comp all = t;
+    for (int a = 0; a < int(all.args.size()); ++a)
+      if (!is_total(g, all, a)) t.domain = ir::intersection(t.domain, inside);
+  }
   if (!self.why().empty() || !deep.why().empty()) return {};
   Dependence depends(p, t);
   const Axes used = (depends.of(t.lift[0]) | depends.of(t.domain)) & point_axes(t);
@@ -137,7 +146,8 @@ std::optional<Swapped> swapped(Edit& e, const Comp& n, int arg, bool inner_dies)
   small.domain = pack.domain(t.domain);
   for (size_t k = 0; k < small.outs[0].axes.size(); ++k) small.outs[0].axes[k] = int(k);
   if (!up.why().empty() || !pack.why().empty()) return {};
-  o.domain = ir::pruned({reached_points(g, n, read)}, o.extents(), g.symbols);
+  o.domain = ir::pruned(ir::intersection({reached_points(g, n, read)}, up.domain(inner.domain)), o.extents(),
+                        g.symbols);
   t = small;
   top.factors.push_back(read_leaf(p, Type::real, add_read(o, state)));
   o.lift = {term_of(p, top)};

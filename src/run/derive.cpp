@@ -33,6 +33,16 @@ void carry_fields(const ir::Graph& before, const ir::Graph& after, ir::NodeId at
   s.groups.merge(moved);
 }
 
+// Recurrences that can be in chunks of so many steps.
+ir::Graph in_chunks(ir::Graph g, int64_t block, rewrite::Trace& trace) {
+  if (!block) return g;
+  auto done = rewrite::chunk_all(g, block);
+  if (!done) return g;
+  const rewrite::Rule rule = rewrite::chunk_rule();
+  trace.steps.push_back({rule.name, rule.law, std::move(done->what), 0, 0, 0, 0, {}});
+  return std::move(done->graph);
+}
+
 // Folds that the schedule splits.
 ir::Graph split(ir::Graph g, schedule::Schedule& s) {
   for (ir::NodeId id = ir::NodeId(g.nodes.size()); id-- > 0;) {
@@ -191,11 +201,12 @@ void refuse_wide_inputs(const ir::Graph& g, const target::Target& t) {
 Derivation derive(const ir::Graph& g, const Options& o) {
   const auto start = std::chrono::steady_clock::now();
   Derivation d;
-  ir::Graph graph = ir::canonical(g).graph;
+  ir::Graph graph = in_chunks(ir::canonical(g).graph, o.schedule.chunk, d.trace);
   if (o.optimize) {
     rewrite::Optimized best = rewrite::optimize(graph);
     graph = std::move(best.graph);
-    d.trace = std::move(best.trace);
+    d.trace.steps.insert(d.trace.steps.end(), best.trace.steps.begin(), best.trace.steps.end());
+    d.trace.refused = std::move(best.trace.refused);
   }
   const bool operands = o.target.warpgroups && o.operands;
   std::set<ir::NodeId> narrow;

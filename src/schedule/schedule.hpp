@@ -49,6 +49,8 @@ struct Schedule {
   bool epilogues = true;
   // Bytes of stored values to hold at once: beyond, they may be computed again. 0: all are kept.
   int64_t memory = 0;
+  // Steps a chunk of recurrences that are affine in their states (`rewrite::chunk`); 0: step after step.
+  int64_t chunk = 0;
   int64_t alignment = 64; // bytes: where a buffer may begin in the arena; a fact of the target
   std::map<std::string, GroupFields> groups;
 

@@ -261,7 +261,8 @@ void read_group(LineReader& r, schedule::Schedule& s) {
 
 void read_line(LineReader& r, schedule::Record& out) {
   static constexpr const char* words[] = {
-      "graph", "target", "kernels", "short_contraction", "share_contractions", "epilogues", "memory", "group"};
+      "graph", "target", "kernels", "short_contraction", "share_contractions", "epilogues", "memory",
+      "chunk", "group"};
   switch (r.choice("line of a schedule", words)) {
   case 0: {
     const Token& t = r.peek();
@@ -280,6 +281,7 @@ void read_line(LineReader& r, schedule::Record& out) {
   case 4: out.schedule.share_contractions = r.yes("answer"); break;
   case 5: out.schedule.epilogues = r.yes("answer"); break;
   case 6: out.schedule.memory = r.whole("memory", 1, most_elements); break;
+  case 7: out.schedule.chunk = r.whole("chunk", 2, most_elements); break;
   default: return read_group(r, out.schedule);
   }
 }
@@ -345,6 +347,7 @@ std::string print(const schedule::Record& r) {
   s += "share_contractions " + std::string(yes(r.schedule.share_contractions));
   s += "epilogues " + std::string(yes(r.schedule.epilogues));
   if (r.schedule.memory) s += "memory " + std::to_string(r.schedule.memory) + "\n";
+  if (r.schedule.chunk) s += "chunk " + std::to_string(r.schedule.chunk) + "\n";
   for (auto& [name, f] : r.schedule.groups) {
     const std::string text = fields(f);
     s += "group " + quoted(name) + (text.empty() ? "" : " " + text) + "\n";

@@ -1,0 +1,271 @@
+// Recurrences that are affine in their states, in chunks: the same values, gradients and kernels, and what is
+// refused.
+#include "grad/check.hpp"
+#include "run/harness.hpp"
+#include "tang/grad/surface.hpp"
+#include "tang/models/recurrent.hpp"
+#include "tang/rewrite/directed.hpp"
+#include "tang/rewrite/driver.hpp"
+#include "tang/verify/verify.hpp"
+
+using namespace tang;
+using namespace tang::models;
+using namespace tang::test;
+using Outputs = std::map<std::string, eval::Array>;
+
+namespace {
+struct Case {
+  std::string name;
+  std::function<Recurred(Builder&, int64_t)> make; // of so many steps
+};
+
+Recurring reversed() {
+  Recurring how;
+  how.reverse = true;
+  return how;
+}
+
+// h' = a h + b with a factor for each feature: a scan.
+Recurred scan(Builder& b, int64_t steps, const Recurring& how = {}) {
+  const Tensor a = b.input("a", {steps, 5}), x = b.input("x", {steps, 5}), h0 = b.input("h0", {5});
+  const Axis t = axis("t", steps), u = axis("u", 5);
+  return recur(
+      t, {carried("h", h0)},
+      [&](const std::vector<Tensor>& old) -> Step {
+        const Tensor next = map({u}, sigmoid(a(t, u)) * old[0](u) + x(t, u), "h");
+        return {{next}, {next, map({u}, tanh(old[0](u)))}};
+      },
+      how);
+}
+
+// Linear attention whose state decays by one number a step; read before and after the step.
+Recurred attention(Builder& b, int64_t steps, const Recurring& how = {}) {
+  const Tensor q = b.input("q", {steps, 4}), k = b.input("k", {steps, 4}), v = b.input("v", {steps, 6});
+  const Tensor gate = b.input("gate", {steps}), start = b.input("start", {4, 6});
+  const Axis t = axis("t", steps), x = axis("x", 4), c = axis("c", 6);
+  return recur(
+      t, {carried("S", start)},
+      [&](const std::vector<Tensor>& old) -> Step {
+        const Tensor kept = map({x, c}, exp(gate(t)) * old[0](x, c), "kept");
+        const Tensor next = map({x, c}, kept(x, c) + k(t, x) * v(t, c), "S");
+        return {{next},
+                {map({c}, sum(x, next(x, c) * q(t, x)), "out"),
+                 map({c}, sum(x, kept(x, c) * k(t, x) + q(t, x)), "seen")}};
+      },
+      how);
+}
+
+// The factor of each row of the state is its own; a second state sums what the first gives, and a third that.
+Recurred tower(Builder& b, int64_t steps) {
+  const Tensor g = b.input("g", {steps, 8}), k = b.input("k", {steps, 8}), v = b.input("v", {steps, 16});
+  const Axis t = axis("t", steps), x = axis("x", 8), c = axis("c", 16);
+  return recur(t,
+               {carried("third", std::vector<Extent>{16}), carried("S", {8, 16}),
+                carried("second", std::vector<Extent>{16})},
+               [&](const std::vector<Tensor>& old) -> Step {
+                 const Tensor next = map({x, c}, sigmoid(g(t, x)) * old[1](x, c) + k(t, x) * v(t, c), "S");
+                 const Tensor out = map({c}, sum(x, square(k(t, x)) * next(x, c)), "out");
+                 const Tensor second = map({c}, 0.5 * old[2](c) + tanh(out(c)) * to_real(iota(t)), "second");
+                 const Tensor third = map({c}, old[0](c) + second(c) * old[2](c), "third");
+                 return {{third, next, second}, {out, third}};
+               });
+}
+
+const Case cases[] = {
+    {"scan", [](Builder& b, int64_t n) { return scan(b, n); }},
+    {"scan in reverse", [](Builder& b, int64_t n) { return scan(b, n, reversed()); }},
+    {"attention", [](Builder& b, int64_t n) { return attention(b, n); }},
+    {"attention in reverse", [](Builder& b, int64_t n) { return attention(b, n, reversed()); }},
+    {"tower", tower},
+};
+
+// `gradient`: of a loss of everything that the recurrence leaves, beside it.
+Graph graph_of(const Case& c, int64_t steps, bool gradient = false) {
+  Builder b;
+  const Recurred r = c.make(b, steps);
+  std::vector<Tensor> all = r.states;
+  all.insert(all.end(), r.emits.begin(), r.emits.end());
+  for (size_t k = 0; k < all.size(); ++k) b.output(all[k], "y" + std::to_string(k));
+  if (!gradient) return b.graph();
+  std::optional<Scalar> loss;
+  for (auto& y : all) {
+    std::vector<Axis> axes;
+    Coords at;
+    for (auto& e : y.shape()) axes.push_back(axis("i", e)), at.push_back(Index(axes.back()));
+    Scalar part = square(y.at(at));
+    for (size_t k = axes.size(); k-- > 0;) part = sum(axes[k], part);
+    loss = loss ? *loss + part : part;
+  }
+  const Tensor total = map(std::vector<Axis>{}, *loss, "loss");
+  std::vector<Tensor> inputs;
+  for (NodeId id = 0; id < b.graph().nodes.size(); ++id)
+    if (b.graph()[id].input()) inputs.push_back({&b, {id, 0}});
+  const auto d = diff::grad(total, inputs);
+  for (size_t k = 0; k < d.size(); ++k) b.output(d[k], "d" + inputs[k].name());
+  return b.graph();
+}
+
+Graph chunked(Graph g, int64_t block, int* done = nullptr) {
+  auto all = rewrite::chunk_all(g, block);
+  if (done) *done = all ? int(all->what.size()) : 0;
+  return all ? all->graph : g;
+}
+
+Inputs inputs_of(const Graph& g) {
+  std::mt19937_64 rng(3);
+  Inputs in;
+  for (auto& n : g.nodes)
+    if (auto* x = n.input()) in[n.name] = random_array(eval::bound(x->shape), rng);
+  return in;
+}
+
+void expect_near(const Outputs& want, const Outputs& got, double most, const std::string& what) {
+  for (auto& [name, a] : want) {
+    const Array& b = got.at(name);
+    ASSERT_EQ(a.shape, b.shape) << what << " " << name;
+    double size = 1;
+    for (double r : a.r) size = std::max(size, std::fabs(r));
+    for (int64_t k = 0; k < a.size(); ++k)
+      ASSERT_LE(std::fabs(a.at(k).r - b.at(k).r), most * size) << what << " " << name << " at " << k;
+  }
+}
+} // namespace
+
+// Chunks that fill the time and such that leave steps over; as written and as the rules leave them.
+TEST(grad_chunks, values_are_those_of_the_recurrence) {
+  for (auto& c : cases) {
+    const Graph g = graph_of(c, 13);
+    const Inputs in = inputs_of(g);
+    const auto want = eval::run(g, in);
+    for (int64_t block : {1, 2, 4, 5, 13, 64}) {
+      int done = 0;
+      const Graph now = chunked(g, block, &done);
+      EXPECT_EQ(done, block > 1 && 2 * block <= 13) << c.name << " in chunks of " << block;
+      expect_near(want, eval::run(now, in), 1e-13, c.name + " in chunks of " + std::to_string(block));
+      expect_near(want, eval::run(rewrite::optimize(now).graph, in), 1e-13,
+                  c.name + " rewritten, " + std::to_string(block));
+    }
+  }
+}
+
+// The adjoint of a recurrence that is affine in its states is one, too.
+TEST(grad_chunks, gradients_are_those_of_the_recurrence) {
+  for (auto& c : cases) {
+    const Graph g = graph_of(c, 13, true);
+    const Inputs in = inputs_of(g);
+    const auto want = eval::run(g, in);
+    int done = 0;
+    const Graph now = chunked(g, 4, &done);
+    EXPECT_EQ(done, 2) << c.name;
+    expect_near(want, eval::run(now, in), 1e-12, c.name);
+    const Graph forward = graph_of(c, 13);
+    GradientCheck check(chunked(forward, 4), inputs_of(forward),
+                        c.name); // and differentiating what the rule made
+    check.run();
+    if (HasFatalFailure()) return;
+    check.expect_central();
+    check.expect_forward();
+  }
+}
+
+// Factors that vanish: products of decays that underflow are 0, where ratios of running products would be 0 /
+// 0 and running sums of logarithms lose all digits.
+TEST(grad_chunks, strong_decay_is_forgotten_exactly) {
+  const Graph g = graph_of(cases[2], 12);
+  Inputs in = inputs_of(g);
+  for (double& x : in.at("gate").r) x = x < 0 ? -800 : -0.1 * x; // exp(-800) is 0
+  const auto want = eval::run(g, in);
+  expect_near(want, eval::run(chunked(g, 4), in), 1e-14, "strong decay");
+  for (double& x : in.at("gate").r) x = -200;
+  expect_near(eval::run(g, in), eval::run(rewrite::optimize(chunked(g, 6)).graph, in), 1e-14,
+              "decay of every step");
+}
+
+TEST(grad_chunks, kernels_of_the_c_target_are_right) {
+  for (auto& c : cases)
+    for (bool gradient : {false, true}) {
+      const Graph g = graph_of(c, 22, gradient);
+      run::Options o;
+      o.guards = true;
+      o.schedule.chunk = 5;
+      run::Program p(g, shared_compiler(), std::make_shared<device::Cpu>(2), o);
+      bool named = false;
+      for (auto& s : p.derivation().trace.steps) named |= s.rule == "chunk";
+      EXPECT_TRUE(named) << c.name;
+      const auto report = verify::verify(p, g, inputs_of(g), 1e-4, 2);
+      for (auto& k : report.kernels)
+        EXPECT_TRUE(k.ok) << c.name << ": " << k.what << " (" << k.schedule << "): error " << k.error << ". "
+                          << k.why;
+      for (auto& k : report.outputs) EXPECT_TRUE(k.ok) << c.name << ": " << k.what << " error " << k.error;
+      EXPECT_TRUE(report.trespass.empty());
+    }
+}
+
+// Scores of pairs of steps in place of states: nothing of the size of all states is stored.
+TEST(grad_chunks, attention_with_a_decay_stores_no_states) {
+  Builder b;
+  const int64_t steps = 256, keys = 32, values = 32;
+  const Tensor q = b.input("q", {steps, keys}), k = b.input("k", {steps, keys}),
+               v = b.input("v", {steps, values});
+  const Tensor gate = b.input("gate", {steps});
+  const Axis t = axis("t", steps), x = axis("x", keys), c = axis("c", values);
+  const Recurred r = recur(t, {carried("S", {keys, values})}, [&](const std::vector<Tensor>& old) -> Step {
+    const Tensor next = map({x, c}, sigmoid(gate(t)) * old[0](x, c) + k(t, x) * v(t, c), "S");
+    return {{next}, {map({c}, sum(x, next(x, c) * q(t, x)), "out")}};
+  });
+  b.output(r.emits[0], "y");
+  run::Options o;
+  o.schedule.chunk = 32;
+  const run::Derivation d = run::derive(b.graph(), o);
+  int64_t largest = 0;
+  for (auto& buffer : d.plan.buffers) largest = std::max(largest, eval::volume(buffer.shape));
+  std::printf("largest array %lld words, %zu kernels\n", static_cast<long long>(largest),
+              d.kernels.kernels.size());
+  EXPECT_LE(largest, steps * values);
+}
+
+TEST(grad_chunks, what_is_not_affine_is_refused_by_name) {
+  const auto why =
+      [](const std::function<Step(const std::vector<Tensor>&, const Tensor&, const Axis&, const Axis&)>& step,
+         Format f = Format::f32) {
+        Builder b;
+        const Tensor x = b.input("x", {12, 4});
+        const Axis t = axis("t", 12), u = axis("u", 4);
+        const Recurred r =
+            recur(t, {carried("h", std::vector<Extent>{4}, f), carried("m", std::vector<Extent>{4})},
+                  [&](const std::vector<Tensor>& old) { return step(old, x, t, u); });
+        b.output(r.states[0], "y");
+        const auto done = rewrite::chunk(b.graph(), b.graph().outputs[0].port.node, 4);
+        return done ? std::string() : done.why();
+      };
+  const auto with = [](const Scalar& h, const Scalar& m, const Axis& u) {
+    return Step{{map({u}, h), map({u}, m)}, {}};
+  };
+  using Old = const std::vector<Tensor>&;
+  EXPECT_EQ(why([&](Old s, const Tensor& x, const Axis& t, const Axis& u) {
+              return with(s[0](u) + x(t, u), s[0](u) * s[1](u), u);
+            }),
+            "");
+  EXPECT_NE(why([&](Old s, const Tensor& x, const Axis& t, const Axis& u) {
+              return with(tanh(s[0](u)) + x(t, u), s[1](u), u);
+            }).find("the derivative of the next h mentions h"),
+            std::string::npos);
+  EXPECT_NE(why([&](Old s, const Tensor& x, const Axis& t, const Axis& u) {
+              return with(s[1](u) + x(t, u), s[0](u), u);
+            }).find("other states move"),
+            std::string::npos);
+  EXPECT_NE(why([&](Old s, const Tensor& x, const Axis& t, const Axis& u) {
+              return with(s[0].at({3 - Index(u)}) + x(t, u), s[1](u), u);
+            }).find("at another place"),
+            std::string::npos);
+  EXPECT_NE(why([&](Old s, const Tensor& x, const Axis& t, const Axis& u) {
+              const Axis k = axis("k", 4);
+              return with(sum(k, s[0](k) * x(t, k)) + x(t, u), s[1](u), u);
+            }).find("fed back"),
+            std::string::npos);
+  EXPECT_NE(why([&](Old s, const Tensor& x, const Axis& t,
+                    const Axis& u) { return with(s[0](u) + x(t, u), s[1](u), u); },
+                Format::bf16)
+                .find("is rounded at every step"),
+            std::string::npos);
+}
