@@ -435,10 +435,11 @@ int64_t compute(const ir::Graph& g, ir::NodeId id, const std::vector<Source>& so
     for (int c : seen) roots.push_back(n.lift[size_t(c)]);
     const Walk order = walk(g, n, roots, n.outs[p].axes);
     std::vector<Job> jobs;
-    const int64_t blocks = order.blocks(), workers = std::max<int64_t>(1, std::min<int64_t>(options.threads, blocks));
+    const int64_t blocks = order.blocks(), threads = options.threads;
+    const int64_t workers = std::max<int64_t>(1, std::min<int64_t>(threads, blocks));
     for (int64_t w = 0; w < workers; ++w)
-      jobs.push_back({g, n, g[id].name, sources, numeric, order, options.faults_are_infinite, seen, ports, out,
-                      blocks * w / workers, blocks * (w + 1) / workers});
+      jobs.push_back({g, n, g[id].name, sources, numeric, order, options.faults_are_infinite, seen, ports,
+                      out, blocks * w / workers, blocks * (w + 1) / workers});
 #ifndef __EMSCRIPTEN__
     std::vector<std::thread> running;
     for (size_t w = 1; w < jobs.size(); ++w) running.emplace_back(std::ref(jobs[w]));

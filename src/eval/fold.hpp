@@ -5,7 +5,7 @@
 
 namespace tang::eval {
 
-// Fills `out` (one array a component) for the node, by the numerics of these options that are not the node's own;
+// Fills `out` (one array a component) for the node, by the options that are not of this node alone;
 // returns the number of live terms visited.
 int64_t compute(const ir::Graph& g, ir::NodeId id, const std::vector<Source>& sources, const Numeric& numeric,
                 const Options& options, std::vector<Array>& out);

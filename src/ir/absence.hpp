@@ -11,8 +11,8 @@ namespace tang::ir {
 // domain of the map itself; those of the maps that it reads always count.
 bool may_be_absent(Graph& g, Port from, bool by_domain);
 
-// The points with which the domain of a node moves; and those with which the term of a component moves too, so
-// that the component has to have them.
+// The points with which the domain of a node moves; and those with which the term of a component moves: it
+// has to have all of them.
 std::set<int> points_of_domain(const Comp& n);
 std::set<int> points_of_term(const Pool& p, const Comp& n, size_t component);
 

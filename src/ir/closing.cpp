@@ -103,7 +103,7 @@ struct Closer {
   void close(const std::vector<Id>& bodies) {
     Pool& p = g.pool;
     Id when = expr::yes(p);
-    // What a source's predicate leaves out is in no domain: such a read has to stay, and an or_else around it.
+    // What a source's predicate leaves out is in no domain: such a read stays, and an or_else around it.
     const expr::MayMiss missing = [&](Id read) {
       return may_be_absent(g, n.args[size_t(p[read].whole)].from, false);
     };

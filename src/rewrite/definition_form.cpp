@@ -176,7 +176,8 @@ Result<Rewritten> formed(const Graph& g, const std::function<bool(NodeId)>& want
       const bool unit = p[lift].op == Op::literal && p[lift].r == 1;
       sum.lift = {unit ? w : p.make(Op::mul, {w, lift})};
       // An act that reads no score leaves the weight where there is no term.
-      if (lifts[0].when != expr::yes(p)) sum.lift[0] = p.make(Op::only, {in.body(lifts[0].when), sum.lift[0]});
+      if (const Id when = lifts[0].when; when != expr::yes(p))
+        sum.lift[0] = p.make(Op::only, {in.body(when), sum.lift[0]});
       sum.domain = in.domain(n.domain);
       const expr::E x{&p, p.leaf(Op::var, Type::real, 0)}, y{&p, p.leaf(Op::var, Type::real, 1)};
       sum.monoid = ir::Monoid{"sum", {expr::real(0)}, {(x + y).id}, true};
