@@ -114,10 +114,7 @@ int run_file(const Common& c, const std::string& file, const RunArguments& a) {
 
 int verify_file(const Common& c, const std::string& file, const VerifyArguments& a) {
   const ir::Graph g = read_graph(file);
-  char graph[60];
-  std::snprintf(graph, sizeof graph, "graph %016llx, seed %llu", static_cast<unsigned long long>(ir::hash(g)),
-                static_cast<unsigned long long>(a.seed));
-  verify::Recording kept{graph, "", {}};
+  verify::Recording kept{verify::name_of(g, a.seed), "", {}};
   const run::Opened to = open_or_throw(c, a.target);
   run::Options options = run::options_for(to.target);
   if (!a.schedule.empty())

@@ -1,6 +1,7 @@
 #include "tang/eval/fold.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <thread>
 
@@ -186,11 +187,13 @@ struct Job {
   const std::vector<Source>& sources;
   const Numeric& numeric;
   const Walk& walk;       // the points of this set of ports
+  bool tolerant;          // a fault is an infinite term
   std::vector<int> seen;  // visible components
   std::vector<int> ports; // those that are written
   std::vector<Array>& out;
   int64_t begin = 0, end = 0; // blocks
   int64_t terms = 0;
+  bool faulty = false; // the term at hand, in some lane
   std::string fault = {};
   std::optional<Combiner> combiner = {};
   int64_t flat[lanes] = {}; // of the ports, by lane
@@ -241,9 +244,13 @@ struct Job {
     const Reg &live = run.live(), &v = run.root(0);
     Array& a = out[size_t(ports[0])];
     for (int l = 0; l < run.count; ++l) {
-      State s = live.i[l] ? run.partial(0) ? State(v.s[l]) : State::present : State::absent;
-      if (s == State::fault) faulted();
+      const State s = live.i[l] ? run.partial(0) ? State(v.s[l]) : State::present : State::absent;
       ++terms;
+      if (s == State::fault && tolerant) {
+        write(a, ports[0], run, l, {a.type, State::present, HUGE_VAL, v.i[l]});
+        continue;
+      }
+      if (s == State::fault) faulted();
       write(a, ports[0], run, l, {a.type, s, v.r[l], v.i[l]});
     }
   }
@@ -293,10 +300,12 @@ struct Job {
       }
     }
     int64_t present = 0;
+    faulty = false;
     for (int l = 0; l < n; ++l) {
       present += mask[l];
-      if (mask[l] & faults[l]) faulted();
+      faulty |= mask[l] & faults[l];
     }
+    if (faulty && !tolerant) faulted();
     terms += present;
     return present > 0;
   }
@@ -342,7 +351,7 @@ struct Job {
         terms += run.count;
       else if (!present(run, mask))
         continue;
-      if (plain_sum && parts == 1) { // the common case, without the copies
+      if (plain_sum && parts == 1 && !(faulty && tolerant)) { // the common case, without the copies
         const double* x = run.root(0).r;
         double* a = acc[0][0].r;
         if (steady)
@@ -354,6 +363,8 @@ struct Job {
       for (size_t s = 0; s < seen.size(); ++s) {
         std::copy_n(run.root(s).r, run.count, lifted[s].r);
         std::copy_n(run.root(s).i, run.count, lifted[s].i);
+        for (int l = 0; l < run.count && faulty && run.partial(s); ++l)
+          if (run.root(s).s[l] == uint8_t(State::fault)) lifted[s].r[l] = HUGE_VAL;
       }
       // A term is injected by combine(identity, term): laws are about injected elements. 0 + x, max(-inf, x),
       // .. is the term itself.
@@ -400,7 +411,7 @@ struct Job {
 } // namespace
 
 int64_t compute(const ir::Graph& g, ir::NodeId id, const std::vector<Source>& sources, const Numeric& numeric,
-                int threads, std::vector<Array>& out) {
+                const Options& options, std::vector<Array>& out) {
   const Comp& n = *g[id].comp();
   out.clear();
   for (uint32_t p = 0; p < n.lift.size(); ++p) {
@@ -424,10 +435,11 @@ int64_t compute(const ir::Graph& g, ir::NodeId id, const std::vector<Source>& so
     for (int c : seen) roots.push_back(n.lift[size_t(c)]);
     const Walk order = walk(g, n, roots, n.outs[p].axes);
     std::vector<Job> jobs;
-    const int64_t blocks = order.blocks(), workers = std::max<int64_t>(1, std::min<int64_t>(threads, blocks));
+    const int64_t blocks = order.blocks(), threads = options.threads;
+    const int64_t workers = std::max<int64_t>(1, std::min<int64_t>(threads, blocks));
     for (int64_t w = 0; w < workers; ++w)
-      jobs.push_back({g, n, g[id].name, sources, numeric, order, seen, ports, out, blocks * w / workers,
-                      blocks * (w + 1) / workers});
+      jobs.push_back({g, n, g[id].name, sources, numeric, order, options.faults_are_infinite, seen, ports,
+                      out, blocks * w / workers, blocks * (w + 1) / workers});
 #ifndef __EMSCRIPTEN__
     std::vector<std::thread> running;
     for (size_t w = 1; w < jobs.size(); ++w) running.emplace_back(std::ref(jobs[w]));

@@ -5,8 +5,9 @@
 
 namespace tang::eval {
 
-// Fills `out` (one array a component) for the node; returns the number of live terms visited.
+// Fills `out` (one array a component) for the node, by the options that are not of this node alone;
+// returns the number of live terms visited.
 int64_t compute(const ir::Graph& g, ir::NodeId id, const std::vector<Source>& sources, const Numeric& numeric,
-                int threads, std::vector<Array>& out);
+                const Options& options, std::vector<Array>& out);
 
 } // namespace tang::eval

@@ -44,7 +44,7 @@ struct Oracle::State {
                        auto it = options.numerics.find(id);
                        const Numeric numeric =
                            it != options.numerics.end() ? it->second : Numeric{{}, {}, options.order};
-                       terms += compute(g, id, sources, numeric, options.threads, values[id]);
+                       terms += compute(g, id, sources, numeric, options, values[id]);
                      },
                      [&](const ir::Recur& r) { recur(id, r); }},
                n.what);

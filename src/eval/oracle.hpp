@@ -20,6 +20,7 @@ struct Options {
   std::map<ir::NodeId, Numeric> numerics; // nodes not named: exact f64, sequential
   ir::FoldOrder order = {};               // for nodes not named
   int threads = 1;
+  bool faults_are_infinite = false; // a live term that faults is no Error but infinite
 };
 
 using Inputs = std::map<std::string, Array>;

@@ -6,10 +6,19 @@
 
 namespace tang::expr {
 
-Id both(Pool& p, Id a, Id b) {
+namespace {
+bool misses(const Pool& p, Id id, const MayMiss& may_miss) {
+  if (!may_miss) return false;
+  const auto reads = subterms(p, id, Op::arg);
+  return std::any_of(reads.begin(), reads.end(), may_miss);
+}
+} // namespace
+
+Id both(Pool& p, Id a, Id b, const MayMiss& may_miss) {
   if (a == yes(p) || a == b) return b;
   if (b == yes(p)) return a;
-  return simplify(p, p.make(Op::both, {a, b}));
+  const Id out = p.make(Op::both, {a, b});
+  return misses(p, out, may_miss) ? out : simplify(p, out);
 }
 
 namespace {
@@ -18,12 +27,15 @@ struct Splitter {
   const MayMiss& may_miss;
   std::unordered_map<Id, Present> memo = {};
 
-  Present operator()(Id id) {
-    if (!p[id].arity()) return {yes(p), id};
-    if (auto it = memo.find(id); it != memo.end()) return it->second;
-    const Present out = split(id, p[id]);
-    memo.insert_or_assign(id, out);
-    return out;
+  Present operator()(Id root) {
+    for (Id id : schedule(p, {root}))
+      if (p[id].arity()) memo.emplace(id, split(id, p[id]));
+    return at(root);
+  }
+
+  Present at(Id id) const {
+    auto it = memo.find(id);
+    return it != memo.end() ? it->second : Present{yes(p), id};
   }
 
   // One of two conditions is enough, so neither may be absent: what it reads may be.
@@ -32,22 +44,19 @@ struct Splitter {
     return reads ? p.make(Op::or_else, {when, p.literal(truth(false))}) : when;
   }
 
-  bool misses(Id id) {
-    if (!may_miss) return false;
-    const auto reads = subterms(p, id, Op::arg);
-    return std::any_of(reads.begin(), reads.end(), may_miss);
-  }
+  Id both(Id x, Id y) { return expr::both(p, x, y, may_miss); }
 
   Present split(Id id, const Term t) {
     std::vector<Present> a;
-    for (int k = 0; k < t.arity(); ++k) a.push_back((*this)(t.args[size_t(k)]));
+    for (int k = 0; k < t.arity(); ++k) a.push_back(at(t.args[size_t(k)]));
     if (t.op == Op::only) {
-      const Id guard = both(p, a[0].when, a[0].value);
-      return {both(p, guard, a[1].when), a[1].value};
+      const Id guard = both(a[0].when, a[0].value);
+      return {both(guard, a[1].when), a[1].value};
     }
     if (t.op == Op::or_else) {
       const bool last = a[1].when == yes(p);
-      if (misses(t.args[0])) return {yes(p), last ? p.make(Op::or_else, {t.args[0], a[1].value}) : id};
+      if (misses(p, t.args[0], may_miss))
+        return {yes(p), last ? p.make(Op::or_else, {t.args[0], a[1].value}) : id};
       if (a[0].when == yes(p)) return a[0];
       const Id when = last ? yes(p) : p.make(Op::either, {total(a[0].when), total(a[1].when)});
       const Id first = p.make(Op::only, {a[0].when, a[0].value});
@@ -56,9 +65,9 @@ struct Splitter {
     Id when = a[0].when;
     if (t.op == Op::select && a[1].when != a[2].when) {
       const Id branch = p.make(Op::select, {a[0].value, a[1].when, a[2].when});
-      when = both(p, when, branch);
+      when = both(when, branch);
     } else {
-      for (size_t k = 1; k < a.size(); ++k) when = both(p, when, a[k].when);
+      for (size_t k = 1; k < a.size(); ++k) when = both(when, a[k].when);
     }
     std::vector<Id> v;
     for (auto& x : a) v.push_back(x.value);
@@ -86,9 +95,9 @@ std::vector<Id> conjuncts(const Pool& p, Id id) {
   return out;
 }
 
-Id conjunction(Pool& p, const std::vector<Id>& parts) {
+Id conjunction(Pool& p, const std::vector<Id>& parts, const MayMiss& may_miss) {
   Id out = yes(p);
-  for (Id x : parts) out = both(p, out, x);
+  for (Id x : parts) out = both(p, out, x, may_miss);
   return out;
 }
 

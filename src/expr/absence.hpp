@@ -16,9 +16,10 @@ Present present(Pool& p, Id id, const MayMiss& may_miss = {});
 
 inline Id yes(Pool& p) { return p.literal(truth(true)); }
 
-Id both(Pool& p, Id a, Id b); // simplified
+// Simplified, but for what reads may miss: a step that drops a read would drop its absence.
+Id both(Pool& p, Id a, Id b, const MayMiss& may_miss = {});
 std::vector<Id> conjuncts(const Pool& p,
                           Id id); // of a conjunction, without literal true; in structural order
-Id conjunction(Pool& p, const std::vector<Id>& parts);
+Id conjunction(Pool& p, const std::vector<Id>& parts, const MayMiss& may_miss = {});
 
 } // namespace tang::expr

@@ -116,30 +116,47 @@ std::string Pool::print(Id id) const {
 }
 
 namespace {
-Id substitute_memo(Pool& p, Id id, const std::map<Id, Id>& to, std::unordered_map<Id, Id>& memo) {
-  if (auto it = to.find(id); it != to.end()) return it->second;
-  Term t = p[id];
-  if (!t.arity()) return id;
-  if (auto it = memo.find(id); it != memo.end()) return it->second;
-  std::vector<Id> a;
-  bool changed = false;
-  for (int k = 0; k < t.arity(); ++k) {
-    a.push_back(substitute_memo(p, t.args[size_t(k)], to, memo));
-    changed |= a.back() != t.args[size_t(k)];
+// Operands first, not below what `stop` says; without recursion: a term may be a hundred thousand deep.
+template <class Stop>
+void walk(const Pool& p, Id root, std::unordered_set<Id>& seen, std::vector<Id>& out, Stop stop) {
+  std::vector<std::pair<Id, int>> open;
+  auto enter = [&](Id id) {
+    if (seen.insert(id).second) open.push_back({id, stop(id) ? p[id].arity() : 0});
+  };
+  enter(root);
+  while (!open.empty()) {
+    auto& [id, next] = open.back();
+    if (next < p[id].arity()) {
+      enter(p[id].args[size_t(next++)]);
+    } else {
+      out.push_back(id);
+      open.pop_back();
+    }
   }
-  return memo[id] = changed ? p.make(t.op, a) : id;
-}
-
-void walk(const Pool& p, Id id, std::unordered_set<Id>& seen, std::vector<Id>& out) {
-  if (!seen.insert(id).second) return;
-  for (int k = 0; k < p[id].arity(); ++k) walk(p, p[id].args[size_t(k)], seen, out);
-  out.push_back(id);
 }
 } // namespace
 
-Id substitute(Pool& p, Id id, const std::map<Id, Id>& to) {
-  std::unordered_map<Id, Id> memo;
-  return to.empty() ? id : substitute_memo(p, id, to, memo);
+Id substitute(Pool& p, Id root, const std::map<Id, Id>& to) {
+  if (to.empty()) return root;
+  std::unordered_set<Id> seen;
+  std::vector<Id> order;
+  walk(p, root, seen, order, [&](Id id) { return to.count(id) > 0; });
+  std::unordered_map<Id, Id> now;
+  for (Id id : order) {
+    const Term t = p[id];
+    if (auto it = to.find(id); it != to.end() || !t.arity()) {
+      now[id] = it != to.end() ? it->second : id;
+      continue;
+    }
+    std::vector<Id> a;
+    bool changed = false;
+    for (int k = 0; k < t.arity(); ++k) {
+      a.push_back(now.at(t.args[size_t(k)]));
+      changed |= a.back() != t.args[size_t(k)];
+    }
+    now[id] = changed ? p.make(t.op, a) : id;
+  }
+  return now.at(root);
 }
 
 Id transplant(const Pool& from, Id id, Pool& to, const std::function<Id(const Term&)>& leaf) {
@@ -162,7 +179,7 @@ Id transplant(const Pool& from, Id id, Pool& to, const std::function<Id(const Te
 std::vector<Id> schedule(const Pool& p, const std::vector<Id>& roots) {
   std::unordered_set<Id> seen;
   std::vector<Id> out;
-  for (Id r : roots) walk(p, r, seen, out);
+  for (Id r : roots) walk(p, r, seen, out, [](Id) { return false; });
   return out;
 }
 

@@ -15,7 +15,8 @@ struct Case {
   bool late = false;       // rules run on the symbols, which are bound after
   int lanes = 16;          // of the C target
   int64_t fast_memory = 0; // bytes of the target's workgroup memory; 0: as it is
-  int rule = 0;            // which rule is also applied alone
+  int rule = 0;            // from which on the rules are tried that are also applied alone
+  bool every_rule = true;  // each directed one that fires, not only the first
   schedule::Schedule schedule;
   uint64_t input_seed = 1;
   eval::Inputs inputs; // of that seed, rounded to their formats

@@ -60,6 +60,8 @@ private:
   void short_inside(Graph& g);
   void copied(Graph& g);
   void columns_of_softmax(Graph& g);
+  void across(Graph& g);
+  void angles(Graph& g);
   void recur(Graph& g); // recurrences.cpp
   void outputs(Graph& g);
   Port add(Graph& g, Comp c, const std::vector<Range>& ranges);

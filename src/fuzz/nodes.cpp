@@ -350,6 +350,7 @@ void Generator::schedule(Case& out) {
   out.lanes = c_.of(lanes);
   if (c_.chance(6)) out.fast_memory = int64_t(1) << (9 + c_.below(6));
   out.rule = int(c_.below(reach_.templates ? 36 : 32));
+  out.every_rule = !kept_.empty(); // what a template made
   schedule::Schedule& s = out.schedule;
   if (c_.chance(6)) s = schedule::as_written();
   if (c_.chance(6)) s.short_contraction = c_.below(6);

@@ -91,7 +91,7 @@ void Generator::computed_again(Graph& g) {
   const double nk = double(std::max<int64_t>(1, size_of(k))), ni = double(std::max<int64_t>(1, size_of(i)));
   const double a = ranges(g).at(x).size() * nk, b = ranges(g).at(y).size();
   const double product_of = integer_ ? a * a : a * a * 10;
-  if (product_of * b * ni > most() * (integer_ ? 1 : 100)) return;
+  if (std::max(b * ni, 1.0) * product_of > most() * (integer_ ? 1 : 100)) return; // both are outputs
   auto row = [&](bool absolute) {
     Writer w(g, {i}, {k});
     const E e = w.at(x, {0, 1});
@@ -204,16 +204,74 @@ void Generator::columns_of_softmax(Graph& g) {
   kept_.push_back(add(g, o.folded(sum_of_reals(), p * o.at(u, {2, 1})), {{-size, size, false, false}}));
 }
 
+// Scores of short contractions that one sum reads row by row and another along its diagonals: a table's
+// gradient. Where its own bounds do not say that it reads inside, both rules have to stop.
+void Generator::across(Graph& g) {
+  static const std::vector<int> rows{8, 5, 16, 9}, inner{2, 1, 3};
+  const Extent n(c_.of(rows)), m(c_.of(rows)), d(c_.of(inner)), l(1 + int(c_.below(4)));
+  const Port q = tensor(g, Type::real, {n, d}), k = tensor(g, Type::real, {m, d}),
+             v = tensor(g, Type::real, {m, l});
+  const Range qr = ranges(g).at(q), kr = ranges(g).at(k), vr = ranges(g).at(v);
+  const double dot = qr.size() * kr.size() * double(d.value()), row = dot * vr.size() * double(m.value()),
+               diagonal = (dot + 1) * double(n.value());
+  if (std::max(row, diagonal) > most() * (integer_ ? 1 : 10)) return;
+  const bool sharp = integer_ && qr.sharp && kr.sharp && vr.sharp;
+  Writer w(g, {n, m}, {d});
+  const Port score =
+      add(g, w.folded(sum_of_reals(), w.at(q, {0, 2}) * w.at(k, {1, 2})), {{-dot, dot, false, sharp}});
+  Writer o(g, {n, l}, {m});
+  kept_.push_back(add(g, o.folded(sum_of_reals(), o.at(score, {0, 2}) * o.at(v, {2, 1})),
+                      {{-row, row, false, sharp}}));
+  Writer t(g, {n + m - Extent(1)}, {n});
+  const int64_t stride = 1 + int64_t(c_.below(4)) / 3;
+  const Form far = c_.below(2) ? axis(0) - axis(1, stride)
+                               : axis(1, stride) + constant(m.value() - 1) - axis(0);
+  const Domain inside = {between(far, 0, m)};
+  E e = t.through(score, {axis(1), far});
+  switch (c_.below(6)) {
+  case 0: e = t.within(inside, e, 1); break;
+  case 1: e = t.masked(inside, e); break;
+  case 2: e = expr::relu(e); [[fallthrough]];
+  default: t.c.domain = inside;
+  }
+  kept_.push_back(add(g, t.folded(sum_of_reals(), e), {{-diagonal, diagonal, false, sharp}}));
+}
+
+// Dear values of coordinates alone that many points share, as the angles of a rotation.
+void Generator::angles(Graph& g) {
+  static const std::vector<int> many{8, 5, 4, 16}, few{3, 2, 5, 4};
+  const Extent h(c_.of(many)), i(c_.of(few)), j(c_.of(few));
+  const Port x = tensor(g, Type::real, {h, i, j});
+  const double size = ranges(g).at(x).size() * 4 * double(j.value());
+  if (size > most()) return;
+  const bool summed = c_.below(2);
+  Writer w(g, summed ? std::vector<Extent>{h, i} : std::vector<Extent>{h, i, j},
+           summed ? std::vector<Extent>{j} : std::vector<Extent>{});
+  const E a = expr::to_real(w.coordinate(1)), b = expr::to_real(w.coordinate(2));
+  E angle = expr::sin(a * expr::exp2(b * -0.5)); // sizes below 4
+  switch (c_.below(4)) {
+  case 1: angle = expr::ratio(a, b + 1); break;
+  case 2: angle = expr::sqrt(a + b); break;
+  case 3: angle = expr::exp2(a * b * -0.25) - expr::sin(a - b); break;
+  default: break;
+  }
+  if (c_.chance(3)) w.c.domain = {{axis(1) - constant(1)}};
+  const E e = w.at(x, {0, 1, 2}) * angle;
+  kept_.push_back(add(g, summed ? w.folded(sum_of_reals(), e) : w.of(e), {{-size, size, false, false}}));
+}
+
 void Generator::rare(Graph& g) {
   const size_t kept = kept_.size();
-  switch (c_.below(integer_ ? 6 : 7)) {
+  switch (c_.below(integer_ ? 7 : 10)) {
   case 0: guarded_twice(g); break;
   case 1: reshaped(g); break;
   case 2: computed_again(g); break;
   case 3: absorbed(g); break;
   case 4: short_inside(g); break;
   case 5: copied(g); break;
-  default: columns_of_softmax(g); break;
+  case 6: across(g); break;
+  case 7: columns_of_softmax(g); break;
+  default: angles(g); break;
   }
   if (depth_ > 0) kept_.resize(kept); // a step has its own outputs
 }

@@ -164,6 +164,35 @@ struct Live {
   std::optional<Id> body = {};
 };
 
+// Does every read that a condition or a bound makes lie inside its array wherever the domain of n holds?
+bool reads_within(Graph& g, const Comp& n, std::vector<int> reads) {
+  for (size_t k = 0; k < reads.size(); ++k) {
+    const ir::Arg& a = n.args[size_t(reads[k])];
+    if (!rewrite::is_total(g, n, reads[k]) && !rewrite::reads_inside(n, a, g.shape(a.from))) return false;
+    for (auto& f : a.view)
+      for (auto& t : f.args) reads.push_back(t.first);
+  }
+  return true;
+}
+
+std::vector<int> reads_of(const Form& f) {
+  std::vector<int> out;
+  for (auto& t : f.args) out.push_back(t.first);
+  return out;
+}
+
+std::vector<int> reads_of(const Pool& p, const Comp& n, Id condition) {
+  std::vector<int> out;
+  for (Id x : expr::schedule(p, {condition})) {
+    if (p[x].op == Op::arg) out.push_back(int(p[x].whole));
+    if (p[x].op != Op::holds) continue;
+    for (auto& piece : n.guards[size_t(p[x].whole)])
+      for (auto& f : piece)
+        for (int a : reads_of(f)) out.push_back(a);
+  }
+  return out;
+}
+
 Live live_of(Graph& g, Port part) {
   Pool& p = g.pool;
   const Comp* at = g[part.node].comp();
@@ -187,11 +216,19 @@ Live live_of(Graph& g, Port part) {
   }
   rewrite::Dependence depends(p, n);
   const rewrite::Axes folds = rewrite::fold_axes(n);
+  // What stays behind may be what keeps a read inside its array: such a bound or condition stays as well.
+  Comp outer = n;
+  outer.domain = ir::everywhere();
   if (n.domain.size() == 1)
     for (auto& f : n.domain[0])
-      if (!(depends.of(f) & folds)) insert(out.domain[0], f);
+      if (!(depends.of(f) & folds) && f.args.empty()) insert(outer.domain[0], f);
+  if (n.domain.size() == 1)
+    for (auto& f : n.domain[0])
+      if (!(depends.of(f) & folds) && reads_within(g, outer, reads_of(f))) insert(out.domain[0], f);
   for (Id c : expr::conjuncts(p, x.when))
-    if (!(depends.of(c) & folds)) out.when = expr::both(p, out.when, c);
+    if (!(depends.of(c) & folds) && reads_within(g, outer, reads_of(p, n, c)))
+      out.when = expr::both(p, out.when, c);
+  if (n.domain.empty()) out.domain = {};
   return out;
 }
 } // namespace

@@ -1,7 +1,6 @@
 #include "tang/ir/absence.hpp"
 
 #include <algorithm>
-#include <set>
 
 #include "tang/expr/absence.hpp"
 
@@ -22,7 +21,37 @@ bool absent(Graph& g, Port from, bool by_domain, std::set<NodeId>& seen) {
     return absent(g, g[from.node].comp()->args[size_t(g.pool[x].whole)].from, true, seen);
   });
 }
+
+void points_of(const Comp& n, const Form& f, std::set<int>& out) {
+  for (auto& t : f.axes)
+    if (size_t(t.first) < n.points.size()) out.insert(t.first);
+  for (auto& t : f.args)
+    for (auto& v : n.args[size_t(t.first)].view) points_of(n, v, out);
+}
+
+void points_of(const Comp& n, const Domain& d, std::set<int>& out) {
+  for (auto& piece : d)
+    for (auto& f : piece) points_of(n, f, out);
+}
 } // namespace
+
+std::set<int> points_of_domain(const Comp& n) {
+  std::set<int> out;
+  points_of(n, n.domain, out);
+  return out;
+}
+
+std::set<int> points_of_term(const Pool& p, const Comp& n, size_t component) {
+  std::set<int> out;
+  for (Id x : expr::schedule(p, {n.lift[component]})) {
+    const expr::Term& t = p[x];
+    if (t.op == expr::Op::coord) points_of(n, axis(int(t.whole)), out);
+    if (t.op == expr::Op::holds) points_of(n, n.guards[size_t(t.whole)], out);
+    if (t.op == expr::Op::arg)
+      for (auto& v : n.args[size_t(t.whole)].view) points_of(n, v, out);
+  }
+  return out;
+}
 
 bool may_be_absent(Graph& g, Port from, bool by_domain) {
   std::set<NodeId> seen;

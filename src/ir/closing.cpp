@@ -103,11 +103,13 @@ struct Closer {
   void close(const std::vector<Id>& bodies) {
     Pool& p = g.pool;
     Id when = expr::yes(p);
+    // What a source's predicate leaves out is in no domain: such a read stays, and an or_else around it.
+    const expr::MayMiss missing = [&](Id read) {
+      return may_be_absent(g, n.args[size_t(p[read].whole)].from, false);
+    };
     for (Id e : bodies) {
-      // What a source's predicate leaves out is in no domain: an or_else around such a read has to stay.
-      const Present x = expr::present(
-          p, e, [&](Id read) { return may_be_absent(g, n.args[size_t(p[read].whole)].from, false); });
-      when = expr::both(p, when, x.when);
+      const Present x = expr::present(p, e, missing);
+      when = expr::both(p, when, x.when, missing);
       n.lift.push_back(x.value);
     }
     std::vector<Id> rest;
@@ -121,23 +123,9 @@ struct Closer {
       }
       rest.push_back(c);
     }
-    const Id residual = expr::conjunction(p, rest);
+    const Id residual = expr::conjunction(p, rest, missing);
     if (residual != expr::yes(p))
       for (Id& l : n.lift) l = p.make(Op::only, {residual, l});
-  }
-
-  // Axes that the presence of a term depends on belong to every component.
-  std::set<int> presence_axes() const {
-    std::set<int> out;
-    std::function<void(const Form&)> of = [&](const Form& f) {
-      for (auto& t : f.axes)
-        if (size_t(t.first) < n.points.size()) out.insert(t.first);
-      for (auto& t : f.args)
-        for (auto& v : n.args[size_t(t.first)].view) of(v);
-    };
-    for (auto& piece : n.domain)
-      for (auto& f : piece) of(f);
-    return out;
   }
 
   // A fold whose own guard names none of its fold axes hides an absence: it gives the identity, not "absent".
@@ -250,7 +238,7 @@ std::vector<Scalar> fold(const MonoidSpec& m, const Over& over, const std::vecto
   for (auto& e : m.combine(s.g.pool, left, right)) mono.combine.push_back(e.id);
   // A component also has the axes of what its combine reads (the running max under a sum), and of the term's
   // presence.
-  const std::set<int> presence = close.presence_axes();
+  const std::set<int> presence = points_of_domain(close.n);
   for (bool again = true; again;) {
     again = false;
     for (size_t c = 0; c < lift.size(); ++c)

@@ -383,7 +383,7 @@ void Emitters::absorb(const plan::Member& m, const MemberForm& form, const ir::D
   for (auto& [component, c] : form.contractions) {
     const Id a = form.absorb.act.at(component);
     if (weight.count(a)) continue;
-    Place at = term_place();
+    Place at = f_.place(n, m.axis, both, "j", {{c.sides.m[0], f_.choice.rows}}); // whole register blocks are read
     Body b = f_.body(n, at, m.axis);
     b.out.values.push_back(weighted(b, at, a));
     weight[a] = tile_over("e", both, {{c.sides.m[0], f_.choice.rows}, {c.sides.k.back(), f_.choice.lanes}}, Type::real);

@@ -54,15 +54,19 @@ std::vector<int> Frame::wide(const ir::Comp& n, const std::vector<int>& core, co
     if (extent(n, core, a) != 1) out.push_back(a);
   return out;
 }
-Place Frame::place(const ir::Comp& n, const std::vector<int>& core, const std::vector<int>& which, const std::string& stem) {
+Place Frame::place(const ir::Comp& n, const std::vector<int>& core, const std::vector<int>& which, const std::string& stem,
+                   const std::map<int, int64_t>& pads) {
   Place out;
   out.at.resize(size_t(n.axis_count()));
   for (int a = 0; a < n.axis_count(); ++a)
     if (core[size_t(a)] >= 0) out.at[size_t(a)] = variable(block[size_t(core[size_t(a)])]);
-  for (int a : wide(n, core, which)) {
-    const int64_t e = extent(n, core, a);
+  for (int a : which) {
+    const auto pad = pads.find(a);
+    const int64_t e = extent(n, core, a), padded = pad == pads.end() ? e : round_up(e, pad->second);
+    if (padded == 1) continue;
     const kernel::Var v = k.fresh(stem.empty() ? "x" : stem);
-    out.axes.push_back({v, e});
+    out.axes.push_back({v, padded});
+    if (padded != e) out.tails.push_back({constant(e - 1) - variable(v), {}});
     out.of.push_back(a);
     out.at[size_t(a)] = out.at[size_t(a)] + variable(v);
     const int64_t whole = n.extent(a).value();

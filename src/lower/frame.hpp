@@ -51,8 +51,10 @@ class Frame {
 
   int64_t tile(int core) const { return choice.tile[size_t(core)]; }
   int64_t extent(const ir::Comp& n, const std::vector<int>& core, int axis) const;  // elements in a block
-  // The axes in `which` (in that order) become axes of a statement; the others must be one element wide.
-  Place place(const ir::Comp& n, const std::vector<int>& core, const std::vector<int>& which, const std::string& stem = "");
+  // The axes in `which` (in that order) become axes of a statement; the others must be one element wide. `pads`: node axis
+  // -> a multiple to round up to, for what fills a padded tile: points beyond the extent are tails.
+  Place place(const ir::Comp& n, const std::vector<int>& core, const std::vector<int>& which, const std::string& stem = "",
+              const std::map<int, int64_t>& pads = {});
   // Same order as `which` minus the axes that are one element wide in a block.
   std::vector<int> wide(const ir::Comp& n, const std::vector<int>& core, const std::vector<int>& which) const;
 

@@ -71,6 +71,14 @@ struct Rows {
   // A tile of many elements a row, of which there is room for one row.
   bool is_long(int m) const { return is_tile(m) && k.memories[size_t(m)].size() > rows; }
 
+  std::set<int> long_tiles(size_t s) const {
+    std::set<int> out;
+    each_affine(k.body[s], [&](Affine&, Ref* r, size_t) {
+      if (r && is_long(r->memory)) out.insert(r->memory);
+    });
+    return out;
+  }
+
   static int64_t columns(const Stmt& s) {
     int64_t n = 1;
     if (auto* a = std::get_if<Apply>(&s.node))
@@ -118,11 +126,10 @@ struct Rows {
   bool one_row_a_tile() {
     std::map<int, std::pair<int, int>> used;
     for (size_t s = first; s < k.body.size(); ++s)
-      each_affine(k.body[s], [&](Affine&, Ref* r, size_t) {
-        if (!r || !is_long(r->memory)) return;
-        auto [at, is_new] = used.try_emplace(r->memory, stage[s], stage[s]);
+      for (int m : long_tiles(s)) {
+        auto [at, is_new] = used.try_emplace(m, stage[s], stage[s]);
         at->second = {std::min(at->second.first, stage[s]), std::max(at->second.second, stage[s])};
-      });
+      }
     return std::all_of(used.begin(), used.end(), [](auto& u) { return u.second.second - u.second.first <= 1; });
   }
 
@@ -164,11 +171,18 @@ struct Rows {
     return out;
   }
 
-  // What no pass of its stage waits for can follow all passes, which then stand side by side.
+  // What no pass of its stage waits for can follow all passes, which then stand side by side: but for what reads a
+  // row that a pass of the stage before replaces with the next one.
   bool may_follow(size_t s) const {
     if (is_wide[s]) return false;
-    for (size_t x = s + 1; x < k.body.size(); ++x)
-      if (is_wide[x] && stage[x] == stage[s]) return false;
+    const std::set<int> mine = long_tiles(s);
+    for (size_t x = first; x < k.body.size(); ++x) {
+      if (!is_wide[x]) continue;
+      if (x > s && stage[x] == stage[s]) return false;
+      if (stage[x] >= stage[s]) continue;
+      for (int m : long_tiles(x))
+        if (mine.count(m)) return false;
+    }
     return true;
   }
 

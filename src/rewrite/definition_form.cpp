@@ -175,6 +175,9 @@ Result<Rewritten> formed(const Graph& g, const std::function<bool(NodeId)>& want
       const Id lift = in.body(lifts[size_t(c)].value), w = f.read_map(sum, weight, rows, at_sum);
       const bool unit = p[lift].op == Op::literal && p[lift].r == 1;
       sum.lift = {unit ? w : p.make(Op::mul, {w, lift})};
+      // An act that reads no score leaves the weight where there is no term.
+      if (const Id when = lifts[0].when; when != expr::yes(p))
+        sum.lift[0] = p.make(Op::only, {in.body(when), sum.lift[0]});
       sum.domain = in.domain(n.domain);
       const expr::E x{&p, p.leaf(Op::var, Type::real, 0)}, y{&p, p.leaf(Op::var, Type::real, 1)};
       sum.monoid = ir::Monoid{"sum", {expr::real(0)}, {(x + y).id}, true};

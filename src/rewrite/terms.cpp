@@ -256,10 +256,10 @@ bool tighten(Graph& g, Comp& n) {
   if (!partial || !axes_fit(n)) return false;
   std::vector<std::set<Id>> conds;
   std::vector<Id> values;
+  // The graph may not be closed yet: what catches the absence of a read has to stay, and the read itself.
+  const expr::MayMiss missing = [&](Id read) { return may_miss(g, n, int(p[read].whole)); };
   for (Id l : n.lift) {
-    // The graph may not be closed yet: what catches the absence of a read has to stay.
-    const expr::Present x =
-        expr::present(p, l, [&](Id read) { return may_miss(g, n, int(p[read].whole)); });
+    const expr::Present x = expr::present(p, l, missing);
     const auto parts = expr::conjuncts(p, x.when);
     conds.emplace_back(parts.begin(), parts.end());
     values.push_back(x.value);
@@ -288,7 +288,7 @@ bool tighten(Graph& g, Comp& n) {
     for (Id x : conds[c])
       if (!moved.count(x)) rest.push_back(x);
     std::sort(rest.begin(), rest.end(), [&](Id a, Id b) { return p.before(a, b); });
-    const Id when = expr::conjunction(p, rest);
+    const Id when = expr::conjunction(p, rest, missing);
     n.lift[c] = when == expr::yes(p) ? values[c] : p.make(Op::only, {when, values[c]});
   }
   return true;

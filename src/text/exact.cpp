@@ -1,4 +1,5 @@
 // The exact form: a line is a node as it stands, with nothing added, moved or merged.
+#include "tang/ir/absence.hpp"
 #include "tang/text/evaluator.hpp"
 
 namespace tang::text {
@@ -52,6 +53,27 @@ struct Node_of {
     });
   }
 };
+
+// Every component of a fold has the axes with which its terms move, with which they exist, and those of the
+// components that its combine reads.
+void complete(const Node_of& node, const Statement& s) {
+  const Comp& n = node.n;
+  std::map<int, int> named; // by position
+  for (auto& [id, at] : node.place) named[at] = id;
+  for (size_t c = 0; c < n.lift.size(); ++c) {
+    std::set<int> needed = points_of_term(node.s.g.pool, n, c);
+    needed.merge(points_of_domain(n));
+    for (Id v : expr::subterms(node.s.g.pool, n.monoid->combine[c], Op::var))
+      for (int a : n.outs[size_t(node.s.g.pool[v].whole) / 2].axes) needed.insert(a);
+    for (int a : n.outs[c].axes) needed.erase(a);
+    if (needed.empty()) continue;
+    const std::string axis = "`" + shown(node.s.axis_name(named.at(*needed.begin()))) + "`";
+    throw problem("T0204", s.where,
+                  "component " + std::to_string(c) + " has no axis " + axis +
+                      ", with which its terms or their domain move",
+                  {{"stored over fewer axes here", s.where}}, "name " + axis + " after `to`");
+  }
+}
 } // namespace
 
 void Model::line(const Statement& s) {
@@ -157,6 +179,7 @@ void Model::line(const Statement& s) {
     }
     node.n.outs.push_back(std::move(o));
   }
+  if (fold) complete(node, s);
   const NodeId id = st.g.add({std::move(node.n), name.text, s.where});
   std::vector<Port> ports;
   for (size_t c = 0; c < lift.size(); ++c) ports.push_back({id, uint32_t(c)});

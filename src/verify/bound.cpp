@@ -106,35 +106,67 @@ private:
         for (auto& t : f.args)
           if (out.arg.count(t.first)) widen(out.arg, int64_t(k), out.arg.at(t.first));
     }
-    for (size_t k = 0; k < c.guards.size(); ++k)
-      if (const auto e = uncertain(c.guards[k], out)) widen(out.holds, int64_t(k), *e);
+    for (size_t k = 0, guards = c.guards.size(); k < guards; ++k) {
+      const Domain guard = c.guards[k];
+      const auto e = uncertain(c, guard, out);
+      if (!e) continue;
+      widen(out.holds, int64_t(k), *e);
+      out.certain[int64_t(k)] = holds(c, certain(guard, out)).id;
+    }
     return out;
   }
 
-  std::optional<Id> uncertain(const Domain& d, const Leaves& leaves) { // of its bounds that are read
-    std::optional<Id> out;
-    for (auto& piece : d)
-      for (auto& f : piece)
-        for (auto& t : f.args)
-          if (auto it = leaves.arg.find(t.first); it != leaves.arg.end())
-            out = out ? expr::max(E{&to().pool, *out}, E{&to().pool, it->second}).id : it->second;
+  std::optional<E> uncertain(const Form& f, const Leaves& leaves) { // of what it reads
+    std::optional<E> out;
+    for (auto& t : f.args)
+      if (auto it = leaves.arg.find(t.first); it != leaves.arg.end()) {
+        const E e{&to().pool, it->second};
+        out = out ? expr::max(*out, e) : e;
+      }
     return out;
+  }
+
+  // The bounds without those that are uncertain.
+  Conj certain(const Conj& piece, const Leaves& leaves) {
+    Conj out;
+    for (auto& f : piece)
+      if (!uncertain(f, leaves)) insert(out, f);
+    return out;
+  }
+
+  Domain certain(const Domain& d, const Leaves& leaves) {
+    Domain out;
+    for (auto& piece : d) out.push_back(certain(piece, leaves));
+    return normal(out);
+  }
+
+  // Of a domain's bounds that are read. They count where the other bounds of their piece hold: elsewhere they
+  // decide nothing, and what they read may lie outside its array.
+  std::optional<Id> uncertain(Comp& n, const Domain& d, const Leaves& leaves) {
+    std::optional<E> out;
+    for (auto& piece : d) {
+      std::optional<E> own;
+      for (auto& f : piece)
+        if (const auto e = uncertain(f, leaves)) own = own ? expr::max(*own, *e) : *e;
+      if (!own) continue;
+      if (const Conj rest = certain(piece, leaves); !rest.empty())
+        own = expr::select(holds(n, {rest}), *own, lit(to().pool, 0));
+      out = out ? expr::max(*out, *own) : *own;
+    }
+    return out ? std::optional(out->id) : std::nullopt;
+  }
+
+  E holds(Comp& n, Domain d) {
+    n.guards.push_back(std::move(d));
+    return {&to().pool, to().pool.leaf(Op::holds, Type::boolean, int64_t(n.guards.size()) - 1)};
   }
 
   // A domain whose bounds are uncertain becomes a guard: a point where they are has an infinite error.
   void open_domain(Comp& n, const Leaves& leaves) {
-    doubt_ = uncertain(n.domain, leaves);
+    doubt_ = uncertain(n, n.domain, leaves);
     if (!doubt_) return;
-    n.guards.push_back(n.domain);
-    inside_ = to().pool.leaf(Op::holds, Type::boolean, int64_t(n.guards.size()) - 1);
-    Domain certain;
-    for (auto& piece : n.domain) {
-      Conj c;
-      for (auto& f : piece)
-        if (!uncertain({{f}}, leaves)) insert(c, f);
-      certain.push_back(c);
-    }
-    n.domain = normal(certain);
+    inside_ = holds(n, n.domain).id;
+    n.domain = certain(n.domain, leaves);
   }
 
   E sure(E value, const Value& otherwise) { // of a fold's term: the identity outside
@@ -396,7 +428,9 @@ std::map<std::string, eval::Array> error_bounds(const Graph& g, const eval::Inpu
         row(o.format).mantissa < 23)
       b.narrow[o.port] = o.format; // what the oracle computes is not stored in formats
   b.all();
-  eval::Oracle oracle(b.to(), inputs);
+  eval::Options options; // an error that reads outside its array, on a path that may be taken, has no bound
+  options.faults_are_infinite = true;
+  eval::Oracle oracle(b.to(), inputs, options);
   std::map<std::string, eval::Array> out;
   for (auto& o : defined.outputs) {
     const auto e = b.error(b.copier.at(o.port));

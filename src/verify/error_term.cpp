@@ -86,19 +86,23 @@ E ErrorTerms::branch(const Term& t) {
   return select(*tc == at(0), sure, total_ ? either : or_else(either, at(inf)));
 }
 
-// Conditions without reads first: what is read counts only where they hold, for elsewhere it may be out of
-// range.
+// Conditions that are certain and read nothing first: what is read counts only where they hold, for elsewhere
+// it may be out of range. One that is uncertain decides nothing by being false.
 std::optional<E> ErrorTerms::together(Id id) {
   std::vector<Id> parts{id};
   std::optional<E> errors, guard;
+  auto only_where = [&](Id x) { guard = guard ? *guard && value(x) : value(x); };
   for (size_t k = 0; k < parts.size(); ++k) {
     const Term t = p_[parts[k]];
     if (t.op == Op::both) {
       parts.push_back(t.args[0]), parts.push_back(t.args[1]);
       continue;
     }
-    if (const auto e = known(parts[k])) errors = errors ? max(*errors, *e) : *e;
-    if (subterms(p_, parts[k], Op::arg).empty()) guard = guard ? *guard && value(parts[k]) : value(parts[k]);
+    const auto e = known(parts[k]);
+    if (e) errors = errors ? max(*errors, *e) : *e;
+    if (!e && subterms(p_, parts[k], Op::arg).empty()) only_where(parts[k]);
+    if (const auto it = leaves_.certain.find(t.whole); e && t.op == Op::holds && it != leaves_.certain.end())
+      only_where(it->second);
   }
   return errors && guard ? std::optional(select(*guard, *errors, at(0))) : errors;
 }

@@ -11,9 +11,10 @@ namespace tang::verify {
 using expr::Id;
 using expr::Pool;
 
-// The error of a read, of a monoid's operand or of a guard, by its number; what is not named is exact.
+// The error of a read, of a monoid's operand or of a guard, by its number; what is not named is exact. Of a
+// guard that is named also what of it is certain: it is false where that is.
 struct Leaves {
-  std::map<int64_t, Id> arg, var, holds;
+  std::map<int64_t, Id> arg, var, holds, certain;
 };
 
 class ErrorTerms {

@@ -5,6 +5,7 @@
 #include <map>
 #include <sstream>
 
+#include "tang/base/hash.hpp"
 #include "tang/base/number.hpp"
 
 namespace tang::verify {
@@ -56,6 +57,15 @@ std::optional<Difference> difference(const Stored& a, const Stored& b) {
               "make one with tang verify FILE --record");
 }
 } // namespace
+
+std::string name_of(const ir::Graph& g, uint64_t seed) {
+  uint64_t h = ir::hash(g);
+  for (auto& o : g.outputs) h = combine(h, combine(hash_of(o.name), uint64_t(o.format)));
+  char out[60];
+  std::snprintf(out, sizeof out, "graph %016llx, seed %llu", static_cast<unsigned long long>(h),
+                static_cast<unsigned long long>(seed));
+  return out;
+}
 
 Seen recorder(Recording& r) {
   return [&r](const Check& c, const eval::Array& got, const eval::Array& want) {

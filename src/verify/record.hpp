@@ -17,6 +17,9 @@ struct Recording {
   std::vector<Stored> all;   // in the order of the run, the outputs last
 };
 
+// Names a graph as written, with the formats of its outputs, and the seed of its inputs: runs of others are
+// not compared.
+std::string name_of(const ir::Graph& g, uint64_t seed);
 // Fills a recording as `verify` goes along.
 Seen recorder(Recording& r);
 std::string print(const Recording& r);

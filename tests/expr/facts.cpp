@@ -136,3 +136,19 @@ TEST(simplify, shared_terms_are_expanded_once) {
   }
   simplify(p, x);
 }
+
+// Bounds of errors are terms a hundred thousand operations deep: no walk over one may take a frame of the stack a level.
+TEST(terms, walks_over_deep_terms_need_no_deep_stack) {
+  Pool p;
+  const Id start = p.leaf(Op::arg, Type::real, 0), other = p.leaf(Op::arg, Type::real, 1);
+  constexpr int deep = 400000;
+  Id x = start, y = other;
+  for (int k = 0; k < deep; ++k) {
+    x = p.make(Op::sqrt, {x});
+    y = p.make(Op::sqrt, {y});
+  }
+  EXPECT_EQ(schedule(p, {x}).size(), size_t(deep) + 1);
+  EXPECT_EQ(subterms(p, x, Op::arg), std::set<Id>{start});
+  EXPECT_EQ(substitute(p, x, {{start, other}}), y);
+  EXPECT_EQ(present(p, x).value, x);
+}

@@ -54,6 +54,9 @@ TEST(bound, an_arg_max_is_certain_only_beyond_the_errors_of_its_candidates) {
       bound_of(b, {{"x", eval::reals({2, 3}, {0.3f, 0.9f, 0, 1, 2, 0})}, {"s", eval::reals({3}, {3, 1, 1})}});
   EXPECT_EQ(e.r[0], HUGE_VAL);
   EXPECT_EQ(e.r[1], 0);
+  // The same with the larger one second: that the first is no winner is uncertain too.
+  EXPECT_EQ(bound_of(b, {{"x", eval::reals({2, 3}, {0.9f, 0.3f, 0, 2, 1, 0})}, {"s", eval::reals({3}, {1, 3, 1})}}).r[0],
+            HUGE_VAL);
 }
 
 TEST(bound, a_floor_near_a_whole_number_may_be_one_off) {
@@ -65,6 +68,25 @@ TEST(bound, a_floor_near_a_whole_number_may_be_one_off) {
   const auto e = bound_of(b, {{"x", eval::reals({2}, {double(1.0f / 3), 0.5})}});
   EXPECT_EQ(e.r[0], 1);
   EXPECT_EQ(e.r[1], 0);
+}
+
+// An index that may be another decides the bound beside which it stands, and nothing where that fails: there it is
+// read outside its array.
+TEST(bound, an_uncertain_index_counts_where_the_bounds_beside_it_hold) {
+  Builder b;
+  Tensor x = b.input("x", {2, 3}), s = b.input("s", {3}), z = b.input("z", {4});
+  auto [i, k] = axes<"i k">();
+  const Tensor where = map({i}, fold(argmax(), k, {x(i, k) * s(k), iota(k)})[1]);
+  Axis t = axis("t", 4);
+  const Index at(where(Index(t) - Index(2)));
+  b.output(map({t}, or_else(masked(Index(t) >= Index(2) && Index(t) == at + Index(2), z(t)), 0.0)), "y");
+  const auto e = bound_of(b, {{"x", eval::reals({2, 3}, {0.9f, 0.3f, 0, 1, 3, 0})},
+                              {"s", eval::reals({3}, {1, 3, 1})},
+                              {"z", eval::reals({4}, {1, 1, 1, 1})}});
+  EXPECT_EQ(e.r[0], 0);
+  EXPECT_EQ(e.r[1], 0);
+  EXPECT_EQ(e.r[2], HUGE_VAL);
+  EXPECT_EQ(e.r[3], 0);
 }
 
 TEST(bound, errors_pass_through_a_recurrence) {

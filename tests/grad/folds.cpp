@@ -1,6 +1,7 @@
 // Folds under every kind of monoid, views of every kind, and the places where gradients go wrong.
 #include "grad/check.hpp"
 #include "tang.hpp"
+#include "tang/text/text.hpp"
 
 using namespace tang;
 using namespace tang::test;
@@ -220,4 +221,25 @@ TEST(grad_surface, what_is_wrong_is_said) {
   EXPECT_EQ(headline([&] { grad(map({i}, x(i), "y"), {x}); }), "the gradient of y, which is [4]");
   EXPECT_EQ(headline([&] { grad(map({one}, sum(i, x(i))), {at}); }), "at holds index values");
   EXPECT_EQ(headline([&] { vjp(map({i}, x(i)), map({one}, sum(i, x(i))), {x}); }), "an adjoint of another shape");
+}
+
+// A condition that is the same for all terms may stand beside bounds that keep what it reads inside its array: where
+// those stay with the terms, so does it.
+TEST(grad_folds, a_condition_stays_with_the_bounds_that_it_needs) {
+  const ir::Graph g = text::parse(R"(exact
+"n3 exists"[i0: 16, i1: 6] = {i0 <= 1} or {i1 <= 1}
+input in0[16, 6] : f32
+n0[i0: 6, i1: 16] = in0[i1, -i0 + 5] * in0[i1, -i0 + 5]
+n3[i0: 16, i1: 6] = or_else(only({i1 <= 1}, 1), only({i0 <= 1}, n0[4, i0]))
+n4[i0: 16, i1: 6] = only("n3 exists"[-i0, -2], n3[-i0, -2]) where {never}
+output n4 : f32
+)", "never.tang");
+  Port in;
+  for (ir::NodeId id = 0; id < g.nodes.size(); ++id)
+    if (g[id].input()) in = {id, 0};
+  auto d = diff::gradient(g, {{g.outputs[0].port, {}}}, {in});
+  ASSERT_TRUE(d) << d.why();
+  d->graph.outputs.push_back({d->of[0], "dx", ir::Format::f32});
+  const Array dx = eval::run(d->graph, {{"in0", eval::reals({16, 6}, std::vector<double>(96, 1))}}).at("dx");
+  EXPECT_EQ(dx.r, std::vector<double>(96, 0));
 }

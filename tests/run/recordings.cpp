@@ -41,6 +41,14 @@ TEST(recordings, two_runs_of_one_program_store_the_same) {
   EXPECT_FALSE(c.first);
 }
 
+TEST(recordings, runs_with_other_formats_of_outputs_are_of_other_graphs) {
+  ir::Graph g = graph();
+  const std::string wide = verify::name_of(g, 1);
+  EXPECT_NE(verify::name_of(g, 2), wide);
+  g.outputs[1].format = ir::Format::f16;
+  EXPECT_NE(verify::name_of(g, 1), wide);
+}
+
 TEST(recordings, a_recording_read_back_is_the_same) {
   const verify::Recording a = recorded(), b = verify::recording(verify::print(a), "a");
   EXPECT_EQ(verify::print(b), verify::print(a));
