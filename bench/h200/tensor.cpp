@@ -117,6 +117,7 @@ private:
   // Kernels whose labels hold a told word loop over blocks of the told size.
   static run::Options options(const Work& w) {
     run::Options o = run::hopper_options();
+    o.schedule.pieces = w.pieces();
     if (w.block()) o.operands = w.element;
     if (w.told.empty() || w.block()) return o;
     const auto d = run::derive(w.graph(), o);
@@ -311,6 +312,7 @@ private:
   void verify(const Work& w) {
     run::Options o = run::hopper_options();
     o.guards = true;
+    o.schedule.pieces = w.pieces();
     if (w.block()) o.operands = w.element;
     const ir::Graph g = w.graph();
     run::CudaProgram p(g, *compiler_, gpu_, o);

@@ -59,6 +59,17 @@ struct Work {
 
   int64_t group() const { return heads / kv; }
 
+  // Products of f32 are made of two 16-bit pieces of each operand.
+  int pieces() const { return element == ir::Format::f32 ? 2 : 0; }
+
+  void take_format(std::istream& in) { // after attention's mask, where it is not bf16
+    const auto at = in.tellg();
+    if (std::string word; in >> word && (word == "f32" || word == "f16"))
+      format = word;
+    else
+      in.clear(), in.seekg(at);
+  }
+
   static Work parse(std::istream& in) {
     Work w;
     in >> w.kind;
@@ -68,8 +79,10 @@ struct Work {
     else if (w.conv())
       in >> w.batch >> w.height >> w.width >> w.channels >> w.outs >> w.taps >> w.stride >> w.groups >>
           w.format;
-    else if (w.attends())
+    else if (w.attends()) {
       in >> w.batch >> w.heads >> w.kv >> w.rows >> w.keys >> w.d >> w.mask;
+      w.take_format(in);
+    }
     if (w.block()) in >> w.rows >> w.format >> w.transposes;
     std::string word;
     for (auto at = in.tellg(); in && in >> word; at = in.tellg()) {
