@@ -59,8 +59,19 @@ struct Work {
 
   int64_t group() const { return heads / kv; }
 
+  // f32 is judged by the largest error over the largest value, other formats by the error's length over the values'.
+  bool fine() const { return element == ir::Format::f32; }
+
   // Products of f32 are made of two 16-bit pieces of each operand.
-  int pieces() const { return element == ir::Format::f32 ? 2 : 0; }
+  int pieces() const { return fine() ? 2 : 0; }
+
+  double allowed() const { return fine() ? 1e-5 : 6e-3; }
+
+  void join(double& to, double squared) const { to = fine() ? std::max(to, squared) : to + squared; }
+
+  void judge(double error, double want, double& num, double& den) const {
+    join(num, error == error ? error * error : 1e18), join(den, want * want);
+  }
 
   void take_format(std::istream& in) { // after attention's mask, where it is not bf16
     const auto at = in.tellg();

@@ -238,7 +238,7 @@ std::vector<TensorChoice> in_pieces(const std::vector<TensorChoice>& whole, int 
         TensorChoice c = taken_in(whole.front(), pieces);
         c.roles.math = 2, c.roles.skew = 0, c.roles.turns = c.roles.late = false, c.roles.reuse = reuse;
         c.roles.hoisted = 1, c.roles.lag = 0, c.roles.split = 1, c.roles.polynomial = 0;
-        c.roles.producer_registers = 24, c.roles.math_registers = 240;
+        c.roles.producer_registers = 40, c.roles.math_registers = 232;
         c.roles.stages.assign(size_t(pieces) * 2 * (group.shared.size() + group.members.size()), slots);
         c.tile[size_t(c.rows)] = atom_rows * 2, c.tile[size_t(c.loop)] = terms;
         c.text = "roles 2x64x" + std::to_string(terms) + " in " + std::to_string(pieces) + " pieces stages " +

@@ -196,8 +196,10 @@ Derivation derive(const ir::Graph& g, const Options& o) {
   }
   const bool operands = o.target.warpgroups && o.operands;
   std::set<ir::NodeId> narrow;
-  if (operands && expr::row(*o.operands).bits == 16) narrow = rewrite::operands(graph);
-  if (o.target.warpgroups) graph = rewrite::row_weights(rewrite::keyed_rows(rewrite::narrow_operands(graph, narrow)));
+  const bool wide = o.schedule.pieces > 0;
+  if (operands && (expr::row(*o.operands).bits == 16 || *o.operands == ir::Format::tf32 || wide))
+    narrow = rewrite::operands(graph);
+  if (o.target.warpgroups) graph = rewrite::row_weights(rewrite::keyed_rows(rewrite::narrow_operands(graph, narrow, wide)));
   if (operands) graph = rewrite::turned_alike(rewrite::stored_operands(rewrite::part_sums(graph, o.target.workers)));
   schedule::Schedule schedule = o.schedule;
   schedule.alignment = std::max(schedule.alignment, o.target.alignment);
