@@ -39,6 +39,8 @@ private:
   std::vector<int> as_operand(const Ref& value, const std::vector<kernel::TileAxis>& axes, bool bounded);
   Result<int> piece(Port port, int which);
   Lowered cut(Port port, const Bound& whole, const kernel::Memory& piece, const std::vector<int>& ids);
+  Lowered cut(Port port, const Bound& whole, const kernel::Memory& piece, const std::vector<int>& ids, int64_t rows,
+              int64_t columns);
   No absorb(const plan::Member& m, const MemberForm& form);
   No weigh();
   No weigh_by_key(const plan::Member& m, const Key& key);

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "tang/kernel/rows.hpp"
 #include "tang/lower/tensor_lowerer.hpp"
 
 // Operands of 32 bits in 16-bit pieces: x = x0 + x1 + .., each what the ones before leave, rounded to 8 bits. A product
@@ -112,23 +113,40 @@ Result<int> TensorLowerer::piece(Port port, int which) {
   return f_.temporary(ids[size_t(which)], m, false);
 }
 
-// The kernel that makes them, rows by columns; beyond the array's own columns they are 0.
+// The kernel that makes them. Lanes have runs of a row each, in registers; rows too long for that go in blocks.
 Lowered TensorLowerer::cut(Port port, const Bound& whole, const kernel::Memory& piece, const std::vector<int>& ids) {
   constexpr int64_t most_columns = 128, block = 4096; // elements of a workgroup
+  const size_t rank = piece.shape.size();
+  const int64_t columns = piece.shape[rank - 1];
+  target::Target alone = target_;
+  alone.cluster = 1;
+  Lowered out = cut(port, whole, piece, ids, kernel::teams(columns, piece.size() / columns, 0, alone).rows, columns);
+  if (auto dealt = kernel::deal_rows(out.kernel, target_, true)) {
+    out.kernel = std::move(*dealt);
+    return out;
+  }
+  const int64_t some = std::min(most_columns, columns);
+  return cut(port, whole, piece, ids, std::max<int64_t>(1, block / some), some);
+}
+
+// Rows by columns of a block; beyond the array's own columns they are 0.
+Lowered TensorLowerer::cut(Port port, const Bound& whole, const kernel::Memory& piece, const std::vector<int>& ids,
+                           int64_t rows, int64_t columns) {
   const size_t rank = piece.shape.size();
   plan::Group group;
   Choice choice;
   group.extent = piece.shape;
   group.role.assign(rank, plan::Role::grid);
   choice.tile.assign(rank, 1);
-  choice.tile[rank - 1] = std::min(most_columns, piece.shape[rank - 1]);
-  choice.tile[rank - 2] = std::min(std::max<int64_t>(1, block / choice.tile[rank - 1]), piece.shape[rank - 2]);
+  choice.tile[rank - 1] = columns;
+  choice.tile[rank - 2] = std::min(rows, piece.shape[rank - 2]);
   Frame frame(g_, plan_, around_, group, choice, target_);
+  if (columns == piece.shape[rank - 1]) frame.k.grid.pop_back(); // whole rows
   Apply a;
   a.fill = {std::nullopt};
   std::vector<Coordinate> here;
   for (size_t d = 0; d < rank; ++d) {
-    Affine x = variable(frame.block[d]);
+    Affine x = piece.shape[d] == choice.tile[d] && d + 1 == rank ? Affine{} : variable(frame.block[d]);
     if (choice.tile[d] > 1) {
       a.axes.push_back({frame.k.fresh(d + 1 == rank ? "c" : "r"), choice.tile[d]});
       x = x + variable(a.axes.back().var);

@@ -143,6 +143,7 @@ void pool_temporaries(lower::Program& p, const target::Target& t) {
 }
 
 // What a temporary holds is dead when its step of the plan ends: steps share the memory, the largest with the largest.
+// What several steps read has memory of its own.
 void share_temporaries(lower::Program& p) {
   std::map<int, std::set<int>> of_step;
   for (auto& l : p.kernels)
@@ -151,12 +152,16 @@ void share_temporaries(lower::Program& p) {
   for (auto& l : p.loops)
     if (l.count) of_step[p.kernels[size_t(l.first)].step].insert(l.time);
   std::vector<int64_t> places;
-  std::map<int, int> place; // of each temporary
+  std::map<int, int> place, steps; // of each temporary; how many have it
+  std::set<int> kept;
+  for (auto& [step, used] : of_step)
+    for (int n : used)
+      if (++steps[n] == 2) place[n] = int(kept.size()), kept.insert(place[n]);
   for (auto& [step, used] : of_step) {
     std::vector<int> mine(used.begin(), used.end());
     std::stable_sort(mine.begin(), mine.end(),
                      [&](int a, int b) { return p.temporaries[size_t(a)] > p.temporaries[size_t(b)]; });
-    std::set<int> taken;
+    std::set<int> taken = kept;
     for (int n : mine)
       if (auto it = place.find(n); it != place.end()) taken.insert(it->second); // another step has it, too
     int next = 0;
@@ -185,7 +190,14 @@ void refuse_wide_inputs(const ir::Graph& g, const target::Target& t) {
 }
 } // namespace
 
-Derivation derive(const ir::Graph& g, const Options& o) {
+namespace {
+std::optional<Error> too_far_off(const Derivation& d, const ir::Graph& g, const Options& o) {
+  std::map<std::string, double> predicted;
+  if (!o.budget->samples.empty()) predicted = predicted_errors(d, g, o.budget->samples, o.target.workers);
+  return over_budget(d, g, o, predicted);
+}
+
+Derivation as_told(const ir::Graph& g, const Options& o) {
   const auto start = std::chrono::steady_clock::now();
   Derivation d;
   ir::Graph graph = ir::canonical(g).graph;
@@ -219,12 +231,26 @@ Derivation derive(const ir::Graph& g, const Options& o) {
     l.kernel.name = it->second;
     d.names.push_back(it->second);
   }
-  if (o.budget) {
-    std::map<std::string, double> predicted;
-    if (!o.budget->samples.empty()) predicted = predicted_errors(d, g, o.budget->samples, o.target.workers);
-    if (auto e = over_budget(d, g, o, predicted)) throw *e;
-  }
   d.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return d;
+}
+} // namespace
+
+// A budget says how far off results may be: with matrix instructions, products of f32 are then made of as few 16-bit
+// pieces as it allows, and are ordinary arithmetic where it allows none.
+Derivation derive(const ir::Graph& g, const Options& o) {
+  if (o.budget && o.target.warpgroups && !o.schedule.pieces)
+    for (int pieces : {2, 3}) {
+      Options with = o;
+      with.schedule.pieces = pieces;
+      Derivation d = as_told(g, with);
+      const auto& all = d.kernels.kernels;
+      if (std::none_of(all.begin(), all.end(), [](auto& l) { return l.pieces > 0; })) break;
+      if (!too_far_off(d, g, o)) return d;
+    }
+  Derivation d = as_told(g, o);
+  if (o.budget)
+    if (auto e = too_far_off(d, g, o)) throw *e;
   return d;
 }
 
