@@ -9,7 +9,8 @@
 namespace tang::rewrite {
 
 namespace {
-// Matrix instructions have operands of this format: 16 bits, tf32, and f32 (`wide`) where it is taken in pieces.
+// Matrix instructions have operands of this format: 16 bits, tf32, and f32 (`wide`) where it is taken in
+// pieces.
 bool is_operand(ir::Format f, bool wide) {
   return expr::type_of(f) == Type::real &&
          (expr::row(f).bits == 16 || f == ir::Format::tf32 || (wide && f == ir::Format::f32));

@@ -50,8 +50,8 @@ struct Schedule {
   bool epilogues = true;
   // Bytes of stored values to hold at once: beyond, they may be computed again. 0: all are kept.
   int64_t memory = 0;
-  // Of 32-bit operands on matrix instructions: they are taken in so many 16-bit pieces, 2 (16 bits of a value) or 3 (all
-  // 24). 0: not at all, products of f32 are ordinary arithmetic.
+  // Of 32-bit operands on matrix instructions: they are taken in so many 16-bit pieces, 2 (16 bits of a
+  // value) or 3 (all 24). 0: not at all, products of f32 are ordinary arithmetic.
   int pieces = 0;
   int64_t alignment = 64; // bytes: where a buffer may begin in the arena; a fact of the target
   std::map<std::string, GroupFields> groups;
