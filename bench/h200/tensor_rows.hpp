@@ -40,14 +40,13 @@ inline std::vector<double> conv_row(const Work& w, const Data& data, int64_t row
   return sum;
 }
 
-// The squared error of a row and its squared length.
+// The squared error of a row and its squared length, or the largest of each.
 inline void product_row(const Work& w, const Data& data, const std::vector<uint8_t>& out, int64_t row,
                         double& num, double& den) {
   const std::vector<double> want = w.conv() ? conv_row(w, data, row) : gemm_row(w, data, row);
   const int64_t n = int64_t(want.size());
   for (int64_t j = 0; j < n; ++j) {
-    const double e = real(out, row * n + j, w.result()) - want[size_t(j)];
-    num += e * e, den += want[size_t(j)] * want[size_t(j)];
+    w.judge(real(out, row * n + j, w.result()) - want[size_t(j)], want[size_t(j)], num, den);
   }
 }
 

@@ -59,6 +59,28 @@ struct Work {
 
   int64_t group() const { return heads / kv; }
 
+  // f32 is judged by the largest error over the largest value, other formats by the error's length over the values'.
+  bool fine() const { return element == ir::Format::f32; }
+
+  // Products of f32 are made of two 16-bit pieces of each operand.
+  int pieces() const { return fine() ? 2 : 0; }
+
+  double allowed() const { return fine() ? 1e-5 : 6e-3; }
+
+  void join(double& to, double squared) const { to = fine() ? std::max(to, squared) : to + squared; }
+
+  void judge(double error, double want, double& num, double& den) const {
+    join(num, error == error ? error * error : 1e18), join(den, want * want);
+  }
+
+  void take_format(std::istream& in) { // after attention's mask, where it is not bf16
+    const auto at = in.tellg();
+    if (std::string word; in >> word && (word == "f32" || word == "f16"))
+      format = word;
+    else
+      in.clear(), in.seekg(at);
+  }
+
   static Work parse(std::istream& in) {
     Work w;
     in >> w.kind;
@@ -68,8 +90,10 @@ struct Work {
     else if (w.conv())
       in >> w.batch >> w.height >> w.width >> w.channels >> w.outs >> w.taps >> w.stride >> w.groups >>
           w.format;
-    else if (w.attends())
+    else if (w.attends()) {
       in >> w.batch >> w.heads >> w.kv >> w.rows >> w.keys >> w.d >> w.mask;
+      w.take_format(in);
+    }
     if (w.block()) in >> w.rows >> w.format >> w.transposes;
     std::string word;
     for (auto at = in.tellg(); in && in >> word; at = in.tellg()) {

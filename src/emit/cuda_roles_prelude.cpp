@@ -9,6 +9,8 @@ const char* const roles_head = R"(struct __align__(64) TangMap { uint64_t words[
 TANG void tang_two_f32(float* to, const float* p) { const float2 v = *(const float2*)p; to[0] = v.x, to[1] = v.y; }
 TANG void tang_both_bf16(float* to, uint32_t v) { to[0] = __uint_as_float(v << 16), to[1] = __uint_as_float(v & 0xffff0000u); }
 TANG void tang_both_f16(float* to, uint32_t v) { to[0] = tang_from_f16(v & 0xffffu), to[1] = tang_from_f16(v >> 16); }
+template <int N> TANG float tang_half_bf16(const uint32_t (&x)[N], int e) { return __uint_as_float(e & 1 ? x[e >> 1] & 0xffff0000u : x[e >> 1] << 16); }
+template <int N> TANG float tang_half_f16(const uint32_t (&x)[N], int e) { return tang_from_f16(e & 1 ? x[e >> 1] >> 16 : x[e >> 1] & 0xffffu); }
 TANG void tang_two_bf16(float* to, const uint16_t* p) { tang_both_bf16(to, *(const uint32_t*)p); }
 TANG void tang_two_f16(float* to, const uint16_t* p) { tang_both_f16(to, *(const uint32_t*)p); }
 TANG void tang_quad(uint32_t (&to)[4], const uint16_t* p) {

@@ -88,6 +88,12 @@ std::string RowText::element(const Ref& r, bool in_row_loop) {
     if (s.columns == 1) return as + "[" + (in_row_loop ? "r" : row_of_element) + "]";
     // Columns a multiple of 8 on are the same lane's; beyond the tile stands what a guard leaves out.
     const int64_t on = r.index[size_t(s.column_dim)].affine.c / 2;
+    if (expr::row(m.format).bits == 16) { // two to a register
+      const std::string at = on ? "((unsigned)(e + " + number(on) + ") < " + number(s.columns / 2) + "u ? e + " +
+                                      number(on) + " : 0)"
+                                : "e";
+      return std::string(m.format == Format::f16 ? "tang_half_f16(" : "tang_half_bf16(") + as + ", " + at + ")";
+    }
     if (!on) return as + "[e]";
     return as + "[(unsigned)(e + " + number(on) + ") < " + number(s.columns / 2) + "u ? e + " + number(on) + " : 0]";
   }

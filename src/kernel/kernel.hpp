@@ -59,6 +59,9 @@ struct Memory {
   Access access = Access::read; // of a global
   Team team = Team::lane;       // who shares a tile
   Lanes lanes = Lanes::owned;
+  // More than 1: it holds one of so many 16-bit pieces, which together are its values but for what is below the
+  // last piece. Products of all pairs whose numbers (from 0) add up to less than that are one product.
+  int pieces = 1;
   int64_t size() const; // elements from the first to the last, inclusive
 };
 

@@ -288,6 +288,7 @@ std::string Text::declare(int m) {
   const Memory& x = k_.memories[size_t(m)];
   std::string out = x.home == Home::global ? std::string(word(x.access)) : std::string(word(x.home));
   out += " " + memory(m) + " " + row(x.format).name + list(x.shape);
+  if (x.pieces > 1) out += " in " + std::to_string(x.pieces) + " pieces";
   if (x.strides != row_major(x.shape)) out += " strides " + list(x.strides);
   if (x.home != Home::global) out += std::string(" ") + word(x.team) + " " + word(x.lanes);
   return out + "\n";

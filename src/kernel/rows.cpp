@@ -47,7 +47,7 @@ struct Line {
 
 class Rows {
 public:
-  Rows(const Kernel& k, const target::Target& t) : k_(k), t_(t) {}
+  Rows(const Kernel& k, const target::Target& t, bool maps) : k_(k), t_(t), maps_(maps) {}
 
   bool fits() {
     int64_t rows = 1;
@@ -94,7 +94,11 @@ public:
       columns = std::max(columns, l.columns());
       lines_.push_back(std::move(l));
     }
-    if (!folds || columns < wide) return false;
+    if ((!folds && !maps_) || columns < wide) return false;
+    if (!folds) { // what a lane keeps of its row stays in registers
+      teams_ = teams(columns, all, joining, alone(t_)), teams_.rows = rows;
+      return stays() && (rows <= teams_.lanes / teams_.team || rows % (teams_.lanes / teams_.team) == 0);
+    }
     teams_ = teams(columns, all, joining, t_);
     teams_.rows = rows;
     if (teams_.cluster > 1 && !stays()) teams_ = teams(columns, all, joining, alone(t_)), teams_.rows = rows;
@@ -319,6 +323,7 @@ private:
 
   const Kernel& k_;
   const target::Target& t_;
+  const bool maps_;
   std::vector<Line> lines_;
   Teams teams_;
 };
@@ -386,9 +391,9 @@ bool has_teams(const target::Target& t) {
          power_above(t.workgroup_limit) == t.workgroup_limit;
 }
 
-std::optional<Kernel> deal_rows(const Kernel& k, const target::Target& t) {
+std::optional<Kernel> deal_rows(const Kernel& k, const target::Target& t, bool maps) {
   if (!has_teams(t)) return std::nullopt;
-  Rows r(k, t);
+  Rows r(k, t, maps);
   if (!r.fits()) return std::nullopt;
   return r.run();
 }

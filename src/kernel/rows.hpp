@@ -25,7 +25,8 @@ constexpr int64_t most_held = 64; // elements of a row that one lane keeps in re
 // Row-major over these axes and nothing else: the flat point itself.
 bool is_flat(const Kernel& k, const Ref& r, const std::vector<TileAxis>& axes);
 
-// The kernel with its rows dealt, or nothing: a statement is no Apply or Fold along the same rows.
-std::optional<Kernel> deal_rows(const Kernel& k, const target::Target& t);
+// The kernel with its rows dealt, or nothing: a statement is no Apply or Fold along the same rows. Without a fold only
+// where `maps` says so, and what it keeps of a row fits into the lanes' registers.
+std::optional<Kernel> deal_rows(const Kernel& k, const target::Target& t, bool maps = false);
 
 } // namespace tang::kernel

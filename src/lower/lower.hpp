@@ -24,6 +24,7 @@ struct Lowered {
   std::string label;                // of the nodes it computes, for people
   std::string schedule;             // what was chosen, for people: "tile 96x128 pack copy"
   std::optional<target::Roles> roles;  // the kernel is in tensor form, for warpgroups in these roles
+  int pieces = 0;                   // its contractions take their operands in so many 16-bit pieces; 0: whole
   std::string refused;              // why it is not, where the target could
 };
 // A recurrence runs kernels [first, first + count) once a step; loops inside it have a greater depth.

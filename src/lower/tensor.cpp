@@ -55,24 +55,27 @@ bool TensorLowerer::reads_loop(const Ref& r) const {
 
 // A side of a contraction as a tile of its own, rows as they lie in memory.
 No TensorLowerer::operand(const ir::Comp& n, const std::vector<int>& core, const Contraction& c,
-                          const std::vector<int>& factors, const Axes& side, kernel::Var k_var, Ref& out) {
+                          const std::vector<int>& factors, const Axes& side, kernel::Var k_var, int piece,
+                          Ref& out) {
   if (factors.size() != 1 || factors[0] < 0) return "an operand is a product";
   const Id value = stored_value(g_.pool, c.factors[size_t(factors[0])]);
   const expr::Term& t = g_.pool[value];
   if (t.op != Op::arg) return "an operand is computed";
   const ir::Arg& a = n.args[size_t(t.whole)];
   if (f_.has_tile(a.from)) return "an operand is computed in this kernel";
-  const kernel::Format format = f_.format(a.from);
+  const bool as_stored = piece < 0;
+  const kernel::Format format = as_stored ? f_.format(a.from) : tensor_.format;
   if (!kernel::matrix_terms(format)) return "an operand is " + std::string(expr::row(format).name);
   if (a.view.empty()) return "an operand is one number";
   const int k = term_axis(core, c), only = side[0].first;
   const ir::Form& last = a.view.back();
   // What no bulk copy can address is laid out anew first: rows of terms that begin at multiples of 16 bytes.
   const int64_t terms = block_of_terms(f_.extent(n, core, k));
-  const bool copies = !addressable(n, a, k, side, terms, f_.format(a.from));
+  const bool copies = !addressable(n, a, k, side, terms, format, !as_stored);
   const bool k_inner = copies || last.axis(k) == 1;
   if (copies && t.type != Type::real) return "no copy can address an operand of integers";
   if (side.size() > 1 && copies) return "no copy can address an operand whose rows have several axes";
+  if (!as_stored && copies) return "no copy can address the pieces of an operand";
   Place pl;
   pl.at.resize(size_t(n.axis_count()));
   for (int x = 0; x < n.axis_count(); ++x)
@@ -98,6 +101,11 @@ No TensorLowerer::operand(const ir::Comp& n, const std::vector<int>& core, const
     copy.body.values = {b.value(value)};
     copy.body.refs = b.out.refs;
     if (copy.body.refs.size() != 1 || !b.out.guards.empty()) return "an operand is gathered";
+    if (!as_stored) {
+      auto of = this->piece(a.from, piece);
+      if (!of) return of.why();
+      copy.body.refs[0].memory = *of;
+    }
   }
   copy.body.refs[0].checked |= ragged || (n.domain != ir::everywhere() && product());
   const bool in_loop = reads_loop(copy.body.refs[0]);
@@ -111,6 +119,7 @@ No TensorLowerer::operand(const ir::Comp& n, const std::vector<int>& core, const
   }
   const int memory = f_.scratch("o", shape, format);
   f_.k.memories[size_t(memory)].home = kernel::Home::shared;
+  if (!as_stored) f_.k.memories[size_t(memory)].pieces = tensor_.pieces;
   copy.dst = {whole(memory, copy.axes)};
   copy.fill = {std::nullopt};
   (in_loop ? pipe_.operands : copies_).push_back({std::move(copy)});
@@ -151,8 +160,10 @@ std::optional<int> TensorLowerer::staged(const Apply& copy, bool in_loop) const 
   return {};
 }
 
-No TensorLowerer::contract(const ir::Comp& n, const std::vector<int>& core, const Contraction& c, Port dst,
-                           std::optional<int> weight, bool accumulate) {
+// One contraction onto `dst`, of these pieces of the sides (-1: whole ones).
+No TensorLowerer::multiply(const ir::Comp& n, const std::vector<int>& core, const Contraction& c, Port dst,
+                              std::optional<int> into, const std::vector<int>& weight, bool accumulate, int a_piece,
+                              int b_piece) {
   const int terms = term_axis(core, c);
   for (int k : c.sides.k)
     if (k != terms && f_.extent(n, core, k) != 1) return "a contraction folds over several axes";
@@ -181,13 +192,14 @@ No TensorLowerer::contract(const ir::Comp& n, const std::vector<int>& core, cons
   for (int a : rows) m.push_back(axis(a, "m", k.m, false));
   const auto column = axis(c.sides.n[0], "n", k.n, false);
   axis(terms, "k", k.k, true);
-  if (weight) {
-    k.a = {*weight, {{variable(k.m[0].var), {}}, {variable(k.k[0].var), {}}}, false};
-  } else if (No no = operand(n, core, c, c.sides.a, m, k.k[0].var, k.a)) {
+  if (!weight.empty()) {
+    k.a = {weight[size_t(std::max(0, a_piece))], {{variable(k.m[0].var), {}}, {variable(k.k[0].var), {}}}, false};
+  } else if (No no = operand(n, core, c, c.sides.a, m, k.k[0].var, a_piece, k.a)) {
     return no;
   }
-  if (No no = operand(n, core, c, c.sides.b, {column}, k.k[0].var, k.b)) return no;
+  if (No no = operand(n, core, c, c.sides.b, {column}, k.k[0].var, b_piece, k.b)) return no;
   k.dst = f_.tile_ref(dst, at);
+  k.dst.memory = into.value_or(k.dst.memory);
   k.accumulate = accumulate;
   pipe_.body.push_back({std::move(k)});
   return {};
@@ -342,6 +354,7 @@ Result<GroupKernels> TensorLowerer::run() {
   out.arguments = std::move(f_.arguments);
   out.schedule = tensor_.text;
   out.roles = tensor_.roles;
+  out.pieces = tensor_.pieces;
   globals_first(out.kernel);
   return GroupKernels{std::move(before_), std::move(out), {}};
 }
@@ -380,6 +393,9 @@ Result<GroupKernels> lower_tensor(ir::Graph& g, const plan::Plan& p, const Surro
   for (auto& m : forms.members)
     if (m.held) return Refusal{"a state in a narrow format"};
   auto candidates = tensor_choices(g, p, group, forms, s, t);
+  if (candidates && !candidates->empty())
+    if (const int pieces = pieces_of(g, group, forms, s, (*candidates)[0].format))
+      candidates = in_pieces(*candidates, pieces, group, forms, t);
   std::string why = candidates ? "no tile sizes" : candidates.why();
   for (auto& c : candidates ? *candidates : std::vector<TensorChoice>()) {
     Choice choice = forms;

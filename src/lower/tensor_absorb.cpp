@@ -203,23 +203,13 @@ No TensorLowerer::absorb(const plan::Member& m, const MemberForm& form) {
         },
         p.make(Op::add, {p.leaf(Op::var, Type::real, 0), p.leaf(Op::var, Type::real, 1)}), expr::real(0));
   }
-  const kernel::Format narrow = tensor_.format;
-  const int weight = fragment("p", {rows, terms}, narrow);
-  for (int c : form.absorb.added)
-    if (form.contractions.count(c)) rescale(c);
-  {
-    Place at = place_terms();
-    Body b = f_.body(n, at, m.axis);
-    Apply a;
-    a.axes = at.axes;
-    a.body.values = {b.leaf(at_tile(at.axes), Type::real)};
-    a.body.refs = b.out.refs;
-    a.dst = {whole(weight, at.axes)};
-    a.fill = {std::nullopt};
-    pipe_.body.push_back({std::move(a)});
-  }
+  for (int c : form.absorb.added) // pieces are summed by themselves, and scaled where that sum is added
+    if (form.contractions.count(c) && !tensor_.pieces) rescale(c);
+  const std::vector<kernel::TileAxis> axes = place_terms().axes;
+  const bool power = g_.pool[expr::present(g_.pool, one_act).value].op == Op::exp2;
+  const std::vector<int> weight = as_operand(at_tile(axes), axes, power);
   for (auto& [c, x] : form.contractions)
-    if (No no = contract(n, m.axis, x, {m.node, uint32_t(c)}, weight, true)) return no;
+    if (No no = contract(n, m.axis, x, {m.node, uint32_t(c)}, weight, true, &scale)) return no;
   return {};
 }
 

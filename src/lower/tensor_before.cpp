@@ -14,16 +14,16 @@ using kernel::Fold;
 using kernel::variable;
 
 // Can a bulk copy address the read? Plain coordinates, one side's elements next to each other, 16-byte rows,
-// five dimensions. What a ragged last block of terms reads beyond them must lie outside the array, where it
+// five dimensions. Rows of pieces are `padded` to that. What a ragged last block of terms reads beyond them must lie outside the array, where it
 // is 0.
 bool TensorLowerer::addressable(const ir::Comp& n, const ir::Arg& a, int k, const Axes& side, int64_t terms,
-                                kernel::Format f) const {
+                                kernel::Format f, bool padded) const {
   constexpr int64_t most_apart = 8; // places between the elements of a box
   const auto shape = g_.shape(a.from);
   int64_t bytes = expr::row(f).bits / 8;
   bool aligned = shape.size() <= 5 && shape.size() >= 2;
   for (size_t d = shape.size(); d-- > 0;) {
-    if (d + 1 < shape.size()) aligned &= bytes % 16 == 0;
+    if (d + 1 < shape.size()) aligned &= padded || bytes % 16 == 0;
     bytes *= shape[d].value();
   }
   const bool ragged = n.extent(k).value() % terms;

@@ -14,6 +14,7 @@ struct TensorChoice {
   std::vector<int> row_axes; // of a product's rows where they are several, the slowest first
   std::vector<int> outer;    // looped axes around the loop, one element at a time
   kernel::Format format = kernel::Format::bf16; // of the operands
+  int pieces = 0; // 32-bit operands are taken in so many pieces of `format`; 0: as they are
   std::string text;                             // for people
   double seconds = 0; // what the rule says of it; 0: the rule has an order and no price
 };
@@ -28,5 +29,15 @@ expr::Id stored_value(const expr::Pool& p, expr::Id factor);
 Result<std::vector<TensorChoice>> tensor_choices(const ir::Graph& g, const plan::Plan& p,
                                                  const plan::Group& group, const Choice& forms,
                                                  const schedule::Schedule& s, const target::Target& t);
+
+// Candidates for operands in so many 16-bit pieces, of a group that has these candidates with whole ones: each block of
+// terms is a sum of its own, on registers of its own.
+std::vector<TensorChoice> in_pieces(const std::vector<TensorChoice>& whole, int pieces, const plan::Group& group,
+                                    const Choice& forms, const target::Target& t);
+
+// In how many pieces the group's operands are taken: as the schedule says; what needs fragments of 32-bit operands has
+// at least two. 0: whole.
+int pieces_of(const ir::Graph& g, const plan::Group& group, const Choice& forms, const schedule::Schedule& s,
+              kernel::Format operands);
 
 } // namespace tang::lower

@@ -29,9 +29,18 @@ private:
       std::vector<std::pair<int, kernel::Var>>; // of a node, the slowest first, and a contraction's variables
 
   No operand(const ir::Comp& n, const std::vector<int>& core, const Contraction& c,
-             const std::vector<int>& factors, const Axes& side, kernel::Var k_var, Ref& out);
+             const std::vector<int>& factors, const Axes& side, kernel::Var k_var, int piece, Ref& out);
+  // `weight`: the tiles of the rows' operand, one a piece; none: it is staged. `scale`: a number a row that what the
+  // result held before is multiplied by; only with pieces.
   No contract(const ir::Comp& n, const std::vector<int>& core, const Contraction& c, Port dst,
-              std::optional<int> weight, bool accumulate);
+              const std::vector<int>& weight, bool accumulate, const Ref* scale = nullptr);
+  No multiply(const ir::Comp& n, const std::vector<int>& core, const Contraction& c, Port dst,
+              std::optional<int> into, const std::vector<int>& weight, bool accumulate, int a_piece, int b_piece);
+  std::vector<int> as_operand(const Ref& value, const std::vector<kernel::TileAxis>& axes, bool bounded);
+  Result<int> piece(Port port, int which);
+  Lowered cut(Port port, const Bound& whole, const kernel::Memory& piece, const std::vector<int>& ids);
+  Lowered cut(Port port, const Bound& whole, const kernel::Memory& piece, const std::vector<int>& ids, int64_t rows,
+              int64_t columns);
   No absorb(const plan::Member& m, const MemberForm& form);
   No weigh();
   No weigh_by_key(const plan::Member& m, const Key& key);
@@ -72,7 +81,7 @@ private:
   bool product() const { return choice_.members[0].absorb.base.empty() && group_.shared.empty(); }
 
   bool addressable(const ir::Comp& n, const ir::Arg& a, int k, const Axes& side, int64_t terms,
-                   kernel::Format f) const;
+                   kernel::Format f, bool padded = false) const;
   No absent_outside(const ir::Comp& n, const MemberForm& form) const;
 
   ir::Graph& g_;
@@ -91,6 +100,7 @@ private:
   Ref score_;         // the tile of a term's value, and the axes it is written over
   std::vector<kernel::TileAxis> score_axes_;
   std::map<int, std::pair<Affine, Affine>> extrema_;
+  std::map<Port, std::vector<int>> pieces_; // of an array: temporaries
 };
 
 } // namespace tang::lower

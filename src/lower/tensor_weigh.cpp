@@ -262,8 +262,9 @@ No TensorLowerer::weigh() {
     for (auto& w : weights) w.value = expr::substitute(p, w.value, {{*term, l}});
   }
   std::vector<int> tiles;
-  for (size_t i = 0; i < weights.size(); ++i)
-    tiles.push_back(fragment("p", {axes[0].extent, axes[1].extent}, tensor_.format));
+  for (size_t i = 0; i < weights.size(); ++i) // pieces are made of the values
+    tiles.push_back(fragment(tensor_.pieces ? "v" : "p", {axes[0].extent, axes[1].extent},
+                             tensor_.pieces ? kernel::Format::f32 : tensor_.format));
   // What is dear in several weights, or a test of integers at the loop's places, is evaluated once if they are
   // made together; else the first product begins before the others' weights are made.
   bool together = weights.size() > 1 && share_dear(p, values(), leaves);
@@ -279,7 +280,9 @@ No TensorLowerer::weigh() {
   for (size_t i = 0; i < weights.size(); ++i) {
     const plan::Member& m = group_.members[weights[i].member];
     if (!together) set({weights[i].value}, true, {whole(tiles[i], axes)});
-    if (No no = contract(comp(m.node), m.axis, *weights[i].of, {m.node, 0}, tiles[i], true)) return no;
+    std::vector<int> operand{tiles[i]};
+    if (tensor_.pieces) operand = as_operand(whole(tiles[i], axes), axes, false);
+    if (No no = contract(comp(m.node), m.axis, *weights[i].of, {m.node, 0}, operand, true)) return no;
   }
   return {};
 }

@@ -23,8 +23,9 @@ Graph closed(const Graph& g);
 // Every product of a sum that reads a map which scales a 16-bit array (x(i, c) / l(i)) reads that array, so
 // that matrix instructions can take it as it is stored; the scale stands beside it, outside of sums along
 // whose axes it does not change.
-// `kept`: maps that will be stored in 16 bits, as outputs may be.
-Graph narrow_operands(const Graph& g, const std::set<ir::NodeId>& kept = {});
+// `kept`: maps that will be stored in 16 bits, as outputs may be. tf32 counts as 16 bits do, and f32 where it
+// is `wide`: taken in pieces of 16 bits.
+Graph narrow_operands(const Graph& g, const std::set<ir::NodeId>& kept = {}, bool wide = false);
 
 // A side of a sum of products that is more than one array is stored as a map of its own (sums of few terms
 // that it reads are written out in it), so that matrix instructions can take it as it lies; products of equal

@@ -9,13 +9,20 @@
 namespace tang::rewrite {
 
 namespace {
-bool is_narrow(const Graph& g, Port from) {
+// Matrix instructions have operands of this format: 16 bits, tf32, and f32 (`wide`) where it is taken in
+// pieces.
+bool is_operand(ir::Format f, bool wide) {
+  return expr::type_of(f) == Type::real &&
+         (expr::row(f).bits == 16 || f == ir::Format::tf32 || (wide && f == ir::Format::f32));
+}
+
+bool is_narrow(const Graph& g, Port from, bool wide) {
   auto* in = g[from.node].input();
-  return in && expr::type_of(in->format) == Type::real && expr::row(in->format).bits == 16;
+  return in && is_operand(in->format, wide);
 }
 
 // Does the map scale a narrow array by values that lack one of its axes?
-bool scales_narrow(Graph& g, const Comp& m) {
+bool scales_narrow(Graph& g, const Comp& m, bool wide) {
   if (!m.is_map() || m.lift.size() != 1 || m.domain != ir::everywhere() || !m.outs[0].view.empty() ||
       !axes_fit(m))
     return false;
@@ -25,7 +32,7 @@ bool scales_narrow(Graph& g, const Comp& m) {
   Axes array = 0, scale = 0;
   for (Id f : all.factors) {
     const expr::Term& t = g.pool[f];
-    const bool is = t.op == Op::arg && is_narrow(g, m.args[size_t(t.whole)].from);
+    const bool is = t.op == Op::arg && is_narrow(g, m.args[size_t(t.whole)].from, wide);
     narrow += is;
     (is ? array : scale) |= depends.of(f);
   }
@@ -35,8 +42,8 @@ bool scales_narrow(Graph& g, const Comp& m) {
 
 class Narrower {
 public:
-  Narrower(const Graph& g, const std::set<NodeId>& kept)
-      : from_(g), stored_(g.outputs), fixed_(g.nodes.size(), 0), block_(g.nodes.size(), 0) {
+  Narrower(const Graph& g, const std::set<NodeId>& kept, bool wide)
+      : from_(g), wide_(wide), stored_(g.outputs), fixed_(g.nodes.size(), 0), block_(g.nodes.size(), 0) {
     for (NodeId id : kept) stored_.push_back({{id, 0}, "", ir::Format::bf16});
     for (auto& o : g.outputs) fixed_[o.port.node] = 1;
     for (NodeId id = 0; id < g.nodes.size(); ++id)
@@ -128,7 +135,7 @@ private:
   std::optional<Id> quotient(Edit& e, const ir::Output& o, Port wide, NodeId reader, int arg, Comp& n) {
     Pool& p = e.to.pool;
     const Comp* m = from_[o.port.node].comp();
-    if (!m || o.port.node >= reader || expr::row(o.format).bits != 16 || !m->is_map() ||
+    if (!m || o.port.node >= reader || !is_operand(o.format, wide_) || !m->is_map() ||
         m->lift.size() != 1 || m->domain != ir::everywhere() || !m->outs[0].view.empty() || !axes_fit(*m))
       return {};
     const Product all = product_of(p, m->lift[0]);
@@ -187,7 +194,7 @@ private:
       const expr::Term t = p[f];
       const Comp* m = t.op == Op::arg ? g[n.args[size_t(t.whole)].from.node].comp() : nullptr;
       std::optional<Id> body;
-      if (m && scales_narrow(g, *m)) body = unscaled(g, *m, int(t.whole), weighs, n);
+      if (m && scales_narrow(g, *m, wide_)) body = unscaled(g, *m, int(t.whole), weighs, n);
       add(body ? product_of(p, *body) : Product{{f}, {}});
       fired |= bool(body) || (t.op == Op::arg && fresh_output_.count({id, n.args[size_t(t.whole)].from}));
     }
@@ -212,7 +219,7 @@ private:
     bool fits = weighs || !(depends.of(term_of(p, {{}, all.divisors})) & fold_axes(n));
     for (Id f : all.factors) {
       const expr::Term& t = p[f];
-      const bool array = t.op == Op::arg && is_narrow(g, trial.args[size_t(t.whole)].from);
+      const bool array = t.op == Op::arg && is_narrow(g, trial.args[size_t(t.whole)].from, wide_);
       fits = fits && (array || weighs || !(depends.of(f) & fold_axes(n)));
     }
     if (!fits) return {};
@@ -248,6 +255,7 @@ private:
   }
 
   const Graph& from_;
+  const bool wide_;
   std::vector<ir::Output> stored_; // outputs, and maps that are stored narrow as if they were
   std::vector<char> fixed_; // read by something that is no comprehension
   std::vector<char> block_; // weights of blocks
@@ -257,8 +265,8 @@ private:
 };
 } // namespace
 
-Graph narrow_operands(const Graph& g, const std::set<NodeId>& kept) {
-  Changed c = Narrower(g, kept).run();
+Graph narrow_operands(const Graph& g, const std::set<NodeId>& kept, bool wide) {
+  Changed c = Narrower(g, kept, wide).run();
   return c.what.empty() ? g : ir::canonical(c.graph).graph;
 }
 

@@ -154,7 +154,7 @@ double relative_error(const eval::Array& got, const eval::Array& exact) {
 
 std::map<std::string, double> predicted_errors(const Derivation& d, const ir::Graph& written,
                                                const eval::Inputs& given, int threads) {
-  const ir::Graph& g = *d.plan.graph;
+  const ir::Graph g = in_pieces(d);
   const eval::Inputs inputs = rounded_to_formats(written, given);
   const eval::Options emulated = emulation(d.plan, threads);
   eval::Options exact;

@@ -14,6 +14,9 @@ eval::Inputs rounded_to_formats(const ir::Graph& written, eval::Inputs inputs);
 // group keeps it in, everything else to f32.
 eval::Options emulation(const plan::Plan& p, int threads = 1);
 
+// The derived graph with its products as kernels have them that take operands in pieces: what the emulator evaluates.
+ir::Graph in_pieces(const Derivation& d);
+
 // Largest error of an array, relative to the largest finite value of the exact one; infinite where one is finite and the
 // other is not, or a value that is not real differs.
 double relative_error(const eval::Array& got, const eval::Array& exact);

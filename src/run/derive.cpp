@@ -198,7 +198,14 @@ void refuse_wide_inputs(const ir::Graph& g, const target::Target& t) {
 }
 } // namespace
 
-Derivation derive(const ir::Graph& g, const Options& o) {
+namespace {
+std::optional<Error> too_far_off(const Derivation& d, const ir::Graph& g, const Options& o) {
+  std::map<std::string, double> predicted;
+  if (!o.budget->samples.empty()) predicted = predicted_errors(d, g, o.budget->samples, o.target.workers);
+  return over_budget(d, g, o, predicted);
+}
+
+Derivation as_told(const ir::Graph& g, const Options& o) {
   const auto start = std::chrono::steady_clock::now();
   Derivation d;
   ir::Graph graph = in_chunks(ir::canonical(g).graph, o.schedule.chunk, d.trace);
@@ -210,8 +217,10 @@ Derivation derive(const ir::Graph& g, const Options& o) {
   }
   const bool operands = o.target.warpgroups && o.operands;
   std::set<ir::NodeId> narrow;
-  if (operands && expr::row(*o.operands).bits == 16) narrow = rewrite::operands(graph);
-  if (o.target.warpgroups) graph = rewrite::row_weights(rewrite::keyed_rows(rewrite::narrow_operands(graph, narrow)));
+  const bool wide = o.schedule.pieces > 0;
+  if (operands && (expr::row(*o.operands).bits == 16 || *o.operands == ir::Format::tf32 || wide))
+    narrow = rewrite::operands(graph);
+  if (o.target.warpgroups) graph = rewrite::row_weights(rewrite::keyed_rows(rewrite::narrow_operands(graph, narrow, wide)));
   if (operands) graph = rewrite::turned_alike(rewrite::stored_operands(rewrite::part_sums(graph, o.target.workers)));
   schedule::Schedule schedule = o.schedule;
   schedule.alignment = std::max(schedule.alignment, o.target.alignment);
@@ -231,12 +240,26 @@ Derivation derive(const ir::Graph& g, const Options& o) {
     l.kernel.name = it->second;
     d.names.push_back(it->second);
   }
-  if (o.budget) {
-    std::map<std::string, double> predicted;
-    if (!o.budget->samples.empty()) predicted = predicted_errors(d, g, o.budget->samples, o.target.workers);
-    if (auto e = over_budget(d, g, o, predicted)) throw *e;
-  }
   d.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return d;
+}
+} // namespace
+
+// A budget says how far off results may be: with matrix instructions, products of f32 are then made of as few 16-bit
+// pieces as it allows, and are ordinary arithmetic where it allows none.
+Derivation derive(const ir::Graph& g, const Options& o) {
+  if (o.budget && o.target.warpgroups && !o.schedule.pieces)
+    for (int pieces : {2, 3}) {
+      Options with = o;
+      with.schedule.pieces = pieces;
+      Derivation d = as_told(g, with);
+      const auto& all = d.kernels.kernels;
+      if (std::none_of(all.begin(), all.end(), [](auto& l) { return l.pieces > 0; })) break;
+      if (!too_far_off(d, g, o)) return d;
+    }
+  Derivation d = as_told(g, o);
+  if (o.budget)
+    if (auto e = too_far_off(d, g, o)) throw *e;
   return d;
 }
 

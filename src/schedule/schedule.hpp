@@ -35,6 +35,7 @@ struct GroupFields {
   std::optional<ir::Format> store; // in which format a real value that never leaves the program is stored
   // In which format a fold keeps its real state between terms; it then adds term by term, in order.
   std::optional<ir::Format> accumulate;
+  std::optional<int> pieces; // as in Schedule, of this group
   std::optional<target::Roles> roles; // of a kernel of matrix instructions; `tile` holds its blocks
 
   // A narrow state is the member's own: no part of it lies elsewhere, and no reader evaluates it.
@@ -51,6 +52,9 @@ struct Schedule {
   int64_t memory = 0;
   // Steps a chunk of recurrences that are affine in their states (`rewrite::chunk`); 0: step after step.
   int64_t chunk = 0;
+  // Of 32-bit operands on matrix instructions: they are taken in so many 16-bit pieces, 2 (16 bits of a
+  // value) or 3 (all 24). 0: not at all, products of f32 are ordinary arithmetic.
+  int pieces = 0;
   int64_t alignment = 64; // bytes: where a buffer may begin in the arena; a fact of the target
   std::map<std::string, GroupFields> groups;
 

@@ -229,6 +229,7 @@ const std::vector<Field>& table() {
       pack_field("pack_b", &GroupFields::pack_b),
       number_field("ways", &GroupFields::ways, 1, 64),
       number_field("split", &GroupFields::split, 1, 1 << 20),
+      number_field("pieces", &GroupFields::pieces, 0, 3),
       format_field("store", &GroupFields::store),
       format_field("accumulate", &GroupFields::accumulate),
       {"roles", [](const GroupFields& f) { return f.roles.has_value(); }, read_roles, role_text}};
@@ -262,7 +263,7 @@ void read_group(LineReader& r, schedule::Schedule& s) {
 void read_line(LineReader& r, schedule::Record& out) {
   static constexpr const char* words[] = {
       "graph", "target", "kernels", "short_contraction", "share_contractions", "epilogues", "memory",
-      "chunk", "group"};
+      "pieces", "chunk", "group"};
   switch (r.choice("line of a schedule", words)) {
   case 0: {
     const Token& t = r.peek();
@@ -281,7 +282,8 @@ void read_line(LineReader& r, schedule::Record& out) {
   case 4: out.schedule.share_contractions = r.yes("answer"); break;
   case 5: out.schedule.epilogues = r.yes("answer"); break;
   case 6: out.schedule.memory = r.whole("memory", 1, most_elements); break;
-  case 7: out.schedule.chunk = r.whole("chunk", 2, most_elements); break;
+  case 7: out.schedule.pieces = int(r.whole("pieces", 2, 3)); break;
+  case 8: out.schedule.chunk = r.whole("chunk", 2, most_elements); break;
   default: return read_group(r, out.schedule);
   }
 }
@@ -346,6 +348,7 @@ std::string print(const schedule::Record& r) {
   s += "short_contraction " + std::to_string(r.schedule.short_contraction) + "\n";
   s += "share_contractions " + std::string(yes(r.schedule.share_contractions));
   s += "epilogues " + std::string(yes(r.schedule.epilogues));
+  if (r.schedule.pieces) s += "pieces " + std::to_string(r.schedule.pieces) + "\n";
   if (r.schedule.memory) s += "memory " + std::to_string(r.schedule.memory) + "\n";
   if (r.schedule.chunk) s += "chunk " + std::to_string(r.schedule.chunk) + "\n";
   for (auto& [name, f] : r.schedule.groups) {
