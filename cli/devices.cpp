@@ -1,24 +1,11 @@
-// What there is to run on, with its limits; and every builder verified on it.
+// What there is to run on, with its limits.
 #include <cstdio>
 
-#include "tang/cli/programs.hpp"
 #include "tang/cli/tool.hpp"
-#include "tang/models/cases.hpp"
-#include "tang/verify/verify.hpp"
 
 namespace tang::cli {
 
 namespace {
-std::string quoted(const std::string& s) {
-  std::string out = "\"";
-  for (char ch : s) {
-    if (ch == '"' || ch == '\\') out += '\\';
-    if (static_cast<unsigned char>(ch) >= 32) out += ch;
-    else out += ' ';
-  }
-  return out + "\"";
-}
-
 std::string field(const char* name, int64_t v) { return ",\"" + std::string(name) + "\":" + std::to_string(v); }
 
 std::string limits_as_json(const target::Target& t) {
@@ -48,8 +35,8 @@ int devices(const Common& c) {
     const auto r = run::open_target(name, target_options(c));
     if (c.json) {
       std::string& to = r ? found : absent;
-      to += (to.empty() ? "" : ",") + std::string("{\"name\":") + quoted(name) +
-            (r ? ",\"device\":" + quoted(r->description) + limits_as_json(r->target) : ",\"why\":" + quoted(r.why())) + "}";
+      to += (to.empty() ? "" : ",") + std::string("{\"name\":") + json_text(name) +
+            (r ? ",\"device\":" + json_text(r->description) + limits_as_json(r->target) : ",\"why\":" + json_text(r.why())) + "}";
     } else if (r) {
       std::printf("%-8s %s\n         %s\n", name.c_str(), r->description.c_str(), limits_in_words(r->target).c_str());
     } else {
@@ -58,43 +45,6 @@ int devices(const Common& c) {
   }
   if (c.json) std::printf("{\"schema\":\"tang.devices/2\",\"devices\":[%s],\"absent\":[%s]}\n", found.c_str(), absent.c_str());
   return 0;
-}
-
-int verify_all(const Common& c, const std::string& only) {
-  int passed = 0, failed = 0;
-  for (auto& name : run::target_names()) {
-    if (!only.empty() && only != name) continue;
-    const auto to = run::open_target(name, target_options(c));
-    if (!to) {
-      if (!only.empty()) open_or_throw(c, name);
-      std::printf("%-8s not here: %s\n", name.c_str(), to.why().c_str());
-      continue;
-    }
-    for (auto& builder : cases::builders) {
-      int good = 0, bad = 0;
-      double worst = 0;
-      std::string why;
-      builder.run({[&](const ir::Graph& g, eval::Inputs given, double budget) {
-        eval::Inputs in = random_inputs(g, 1);
-        for (auto& [n, a] : given) in[n] = a;
-        try {
-          run::Options o = run::options_for(to->target);
-          o.guards = true;
-          run::Program p(g, to->backend, o);
-          const verify::Report r = verify::verify(p, g, in, budget, thread_count(c));
-          good += r.verified(), bad += r.failed() + int(r.trespass.size());
-          worst = std::max(worst, r.worst());
-        } catch (const Error& e) {
-          ++bad;
-          why = e.facts().empty() ? e.headline() : e.facts()[0].text;
-        }
-      }});
-      std::printf("%-8s %-28s %3d passed %2d failed  worst error %.1e %s\n", name.c_str(), builder.name, good, bad, worst, why.c_str());
-      passed += good, failed += bad;
-    }
-  }
-  std::printf("%d passed, %d failed\n", passed, failed);
-  return failed ? 1 : 0;
 }
 
 } // namespace tang::cli

@@ -91,10 +91,14 @@ int main(int argc, char** argv) {
   auto* verify = shared(app.add_subcommand(
       "verify", "each kernel of a .tang file against the f64 oracle\n  tang verify examples/attention.tang"));
   auto* verified = verify->add_option("file", file, "a .tang file; with --formats a part of a builder's name");
-  auto* all = verify->add_flag("--all", every, "every builder of the library instead of a file");
+  auto* all = verify->add_flag("--all", every, "every builder of the library instead of a file, forward and backward, under every schedule that applies");
   all->excludes(verified);
   auto* narrow = verify->add_flag("--formats", formats, "every builder in f16 and bf16: what is predicted beside what happens");
   narrow->excludes(all);
+  cli::MatrixArguments matrix;
+  verify->add_flag("--sample", matrix.sample, "with --all: a part of it in which any two of builder, direction, target and schedule meet")
+      ->needs(all);
+  verify->add_option("--builder", matrix.builder, "with --all: this one alone")->needs(all);
   verify->add_option("--target", target, "what it runs on (default: c; with --all: everything found)");
   verify->add_option("--seed", seed, "of the random inputs")->default_val(1);
   verify->add_option("--budget", budget, "largest error relative to the largest value")->default_val(1e-4);
@@ -102,7 +106,7 @@ int main(int argc, char** argv) {
   std::string record;
   verify->add_option("--record", record, "a file for what each kernel stored: see tang diff");
   verify->callback([&] { act = [&] {
-      if (every) return cli::verify_all(c, target);
+      if (every) return matrix.target = target, cli::verify_all(c, matrix);
       if (formats) return cli::verify_formats(c, target.empty() ? "c" : target, file);
       if (file.empty()) throw Error({}, "nothing to verify", {}, "name a .tang file, or --all");
       return cli::verify_file(c, file, {seed, budget, target.empty() ? "c" : target, schedule, record});

@@ -49,6 +49,16 @@ run::Opened open_or_throw(const Common& c, const std::string& target) {
   return *r;
 }
 
+std::string json_text(const std::string& s) {
+  std::string out = "\"";
+  for (char ch : s) {
+    if (ch == '"' || ch == '\\') out += '\\';
+    if (static_cast<unsigned char>(ch) >= 32) out += ch;
+    else out += ' ';
+  }
+  return out + "\"";
+}
+
 std::string private_cache() {
   std::string name = "/tmp/tang-cache-XXXXXX";
   if (!mkdtemp(name.data())) throw Error({}, "no private folder for compiled kernels", {}, "name one: --cache FOLDER");

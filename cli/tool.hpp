@@ -1,5 +1,6 @@
 // What every verb shares: where things are found, how results and progress are printed.
 #pragma once
+#include <functional>
 #include <memory>
 #include <random>
 #include <string>
@@ -35,6 +36,7 @@ int thread_count(const Common& c);
 std::string read_text(const std::string& path); // Error when it cannot be read
 void write_text(const std::string& path, const std::string& text);
 bool exists(const std::string& path);
+std::string json_text(const std::string& s); // in quotes
 
 // A graph with every symbol bound: as given, else to the smallest round value that its declaration allows, said on stderr.
 ir::Graph read_graph(const std::string& file, const ir::Bindings& given = {});
@@ -84,7 +86,18 @@ int verify_file(const Common& c, const std::string& file, const VerifyArguments&
 int diff_runs(const Common& c, const std::string& a, const std::string& b, double budget);
 // What is predicted for narrow storage and accumulation beside what happens, as a page; `only`: a part of a builder's name.
 int verify_formats(const Common& c, const std::string& target, const std::string& only);
-int verify_all(const Common& c, const std::string& target); // every builder of models/; empty: on every target found
+
+// Every builder of models/, forward and backward, under every way to schedule it (matrix.hpp); `sample`: cells in which
+// every two of builder, direction, target and way meet.
+struct MatrixArguments {
+  std::string target, builder; // empty: all
+  bool sample = false;
+};
+
+using Opener = std::function<Result<run::Opened>(const std::string& target)>;
+int verify_all(const Common& c, const MatrixArguments& a);
+int verify_all(const Common& c, const MatrixArguments& a, const Opener& open); // targets as this opens them
+constexpr int absent = 77; // what verify_all returns where the target that was asked for is not here
 int emit_c(const Common& c, const std::string& file, const std::string& name, int lanes,
            const std::vector<std::string>& sizes);
 int export_proofs(const std::string& folder);

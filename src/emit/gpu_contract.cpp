@@ -8,6 +8,10 @@
 
 namespace tang::emit {
 
+namespace {
+constexpr int64_t at_once = 4; // terms
+} // namespace
+
 int64_t points(const std::vector<TileAxis>& axes) {
   int64_t n = 1;
   for (auto& a : axes) n *= a.extent;
@@ -96,12 +100,22 @@ void print_gpu_contract(Unit& u, const GpuDialect& d, const kernel::Contract& c)
   std::string at_a = "ia0", at_b = "ib0", flat;
   int64_t below = points(c.k);
   if (c.k_end) u.line(d.constant(d.counter, "terms", d.cast(d.counter, "K")));
+  // A few terms at once, so that neighbours are read together: where the dialect counts rounds, as it says; else as a loop
+  // of its own, where they come out even.
+  const bool counts = !d.unroll.empty() && d.unroll[0] == '#', spelled = !d.unroll.empty() && !counts && !c.k_end && c.k.back().extent % at_once == 0;
   for (auto& x : c.k) {
     below /= x.extent;
     const std::string v = name(x.var), here = flat.empty() ? v + " * " + number(below)
                                                            : flat + " + " + v + " * " + number(below);
-    if (&x == &c.k.back() && !d.unroll.empty() && d.unroll[0] == '#') u.line(d.unroll + " 4");
-    u.open(d.loop(d.counter, v, "0", v + " < " + number(x.extent) + (c.k_end ? " && " + here + " < terms" : ""), "1"));
+    const bool last = &x == &c.k.back();
+    if (last && counts) u.line(d.unroll + " " + number(at_once));
+    if (last && spelled) {
+      u.open(d.loop(d.counter, "from", "0", "from < " + number(x.extent), number(at_once)));
+      rounds("term", at_once);
+      u.line(d.constant(d.counter, v, "from + term"));
+    } else {
+      u.open(d.loop(d.counter, v, "0", v + " < " + number(x.extent) + (c.k_end ? " && " + here + " < terms" : ""), "1"));
+    }
     flat = here;
     at_a += " + " + v + " * " + number(coefficient(oa, x.var));
     at_b += " + " + v + " * " + number(coefficient(ob, x.var));
@@ -117,7 +131,7 @@ void print_gpu_contract(Unit& u, const GpuDialect& d, const kernel::Contract& c)
   rounds("v", V);
   u.line(std::string("acc[r][v] = ") + (u.wide ? "tang_dfma1" : "tang_fma1") + "(a, b[v], acc[r][v]);");
   u.close(), u.close();
-  for (size_t a = 0; a < c.k.size(); ++a) u.close();
+  for (size_t a = 0; a < c.k.size() + spelled; ++a) u.close();
   rounds("r", R), rounds("v", V);
   u.line(d.constant(d.counter, "x", column));
   u.open(all_rows && all_columns ? "" : "if (r < rows && x < columns)");

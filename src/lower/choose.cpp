@@ -14,6 +14,7 @@
 #include "tang/lower/price.hpp"
 #include "tang/lower/segments.hpp"
 #include "tang/lower/stagger.hpp"
+#include "tang/lower/told.hpp"
 #include "tang/lower/window.hpp"
 
 namespace tang::lower {
@@ -46,18 +47,25 @@ struct Chooser {
       if (n.points[a].value() > 1) out_.insert(int(a));
     return out_;
   }
-  // In a joint group, or on fragments: is the rows' side a function of the block alone, so that it is a tile, 0 where
-  // `when` fails?
+  // Where products are tiles of a block: is the rows' side a function of the block alone, so that it is one, 0 where `when`
+  // fails?
   bool in_a_tile(const Comp& n, const Contraction& c, const std::vector<int>& core, Id when) const {
     std::vector<Id> terms{when};
     for (int x : c.sides.a) terms.push_back(c.factors[size_t(x)]);
-    bool on_core = !out.walked.empty() || fragments, computed = false;
+    bool on_core = !out.walked.empty() || fragments || t.workgroup_limit > 1, computed = false;
     for (Id e : terms) {
       for (int a : axes_of(g, n, e)) on_core &= core[size_t(a)] >= 0;
       for (Id t : expr::subterms(g.pool, e, expr::Op::arg))
         computed |= e != when && std::any_of(group.shared.begin(), group.shared.end(), [&](auto& x) { return x.node == n.args[size_t(g.pool[t].whole)].from.node; });
     }
     return on_core && computed;
+  }
+  // Lanes that share an operand write it once for all of them: it may say where a term lives, if that is of rows and terms.
+  bool rides_with_rows(const Comp& n, const Contraction& c, Id when) const {
+    if (t.workgroup_limit == 1 || fragments) return false;
+    const std::set<int> named = axes_of(g, n, when);
+    auto names = [&](int a) { return named.count(a) > 0; };
+    return !names(c.sides.n[0]) && std::none_of(c.outer_n.begin(), c.outer_n.end(), names);
   }
   int64_t register_rows() const { return t.block_rows ? t.block_rows : t.vector_registers >= 32 ? 12 : 6; }
   bool is_looped(const Comp& n, const std::vector<int>& core) const {
@@ -151,7 +159,9 @@ struct Chooser {
     const Id when = expr::present(g.pool, n.lift[component]).when;
     if (n.domain.size() > 1 && base_axes.empty() && !(fragments && in_a_tile(n, c, core, when)))
       return Refusal{"its domain is a union"};
-    if (base_axes.empty() && when != expr::yes(g.pool) && !in_a_tile(n, c, core, when)) return Refusal{"a data predicate"};
+    if (base_axes.empty() && when != expr::yes(g.pool) && !in_a_tile(n, c, core, when) && !rides_with_rows(n, c, when))
+      return Refusal{"a data predicate"};
+    if (when != expr::yes(g.pool)) c.when = when;
     return c;
   }
   void mark(const Contraction& c, const std::vector<int>& core) {
@@ -395,30 +405,6 @@ struct Chooser {
       for (auto& c : out.members[k].contractions) mark_batch(c.second, group.members[k].axis);
     return one;
   }
-  void need_single(const std::vector<char>& one) const {
-    for (size_t x = 0; x < one.size(); ++x)
-      if (one[x] && out.tile[x] > 1)
-        throw Error({}, "the schedule gives axis " + std::to_string(x) + " of '" + g.label({group.members[0].node, 0}) + "' a tile of " + std::to_string(out.tile[x]),
-                    {{"a contraction of this group takes that axis one element at a time", {}}}, "give it the tile 1");
-  }
-  // A map is written once, after the loops: what it has of a block must be all there is.
-  void need_whole_maps() const {
-    for (size_t k = 0; k < group.members.size(); ++k)
-      for (int x : out.members[k].kind == MemberForm::map ? group.members[k].axis : std::vector<int>())
-        if (x >= 0 && group.role[size_t(x)] == Role::looped && out.tile[size_t(x)] < group.extent[size_t(x)])
-          throw Error({}, "the schedule loops over axis " + std::to_string(x) + " of '" + g.label({group.members[k].node, 0}) + "' in blocks",
-                      {{"it is a map: nothing is carried from block to block", {}}}, "put the axis on the grid");
-  }
-  // Operands lie in panels as wide as a register block: a block of a side's columns begins at a panel.
-  void need_columns() const {
-    for (size_t x = 0; x < out.tile.size(); ++x)
-      if (!out.panel_ends(x, group.extent[x], out.tile[x]))
-        throw Error({},
-                    "the schedule gives axis " + std::to_string(x) + " of '" + g.label({group.members[0].node, 0}) +
-                        "' a tile of " + std::to_string(out.tile[x]),
-                    {{"its register block has " + std::to_string(out.columns()) + " columns", {}}},
-                    "give it a multiple of them, or fewer vectors");
-  }
   bool keeps_whole(size_t core) const { return out.members[0].kind == MemberForm::keyed && group.role[core] == Role::looped; }
   Choice run() {
     out.lanes = t.lanes;
@@ -453,10 +439,10 @@ struct Chooser {
       if (f->vectors) out.vectors = *f->vectors;
       if (f->ways) out.ways = *f->ways;
       out.pack_b = f->pack_b;
-      need_single(one);
-      need_whole_maps();
+      need_single(g, group, one, out);
+      need_whole_maps(g, group, out);
       need_whole_blocks(g, group, is_m, is_n, out);
-      if (!fragments) need_columns();
+      if (!fragments) need_columns(g, group, out);
       if (!out.walked.empty()) split_joint(g, group, t, f->parts, out);
     }
     for (size_t a = 0; a < out.tile.size(); ++a) out.text += (a ? "x" : "tile ") + std::to_string(out.tile[a]);

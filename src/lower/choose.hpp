@@ -15,6 +15,7 @@ struct Contraction {
   std::vector<ir::Id> factors;       // of the component's lift, as written; the act of a base is factor -1
   std::vector<int> batch;
   std::vector<int> outer_m, outer_n; // more axes of a side, around its blocked one
+  std::optional<ir::Id> when = {};   // a predicate of data that terms live under: the rows' operand is 0 where it fails
 };
 struct MemberForm {
   enum Kind : uint8_t { map, fold, chunked, keyed } kind = map;

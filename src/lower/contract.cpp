@@ -22,6 +22,14 @@ constexpr int64_t near_stride = 320;
 constexpr int64_t small_operand = 32 << 10;  // elements
 constexpr int64_t far_rows = 1024;  // elements between rows from which on they fall in few sets of the first level
 
+constexpr int64_t most_of_a_part = 64, least_of_a_part = 16;  // terms of a panel that one workgroup copies
+
+int64_t largest_divisor(int64_t of, int64_t most) {
+  int64_t d = std::min(of, most);
+  while (of % d) --d;
+  return d;
+}
+
 std::set<int> axes_of_factors(const ir::Graph& g, const ir::Comp& n, const Contraction& c, const std::vector<int>& ids) {
   std::set<int> out;
   for (int f : ids) {
@@ -72,6 +80,8 @@ Ref Emitters::staged(const Site& s, const std::vector<int>& factors, int side_ax
   std::sort(ids.begin(), ids.end());
   std::string key = std::to_string(s.node) + ":" + std::to_string(side_axis) + ":" + std::to_string(width);
   for (int x : ids) key += "," + std::to_string(s.c.factors[size_t(x)]);
+  const bool predicate = s.c.when && side_axis == s.c.sides.m[0];
+  if (predicate) key += " when " + std::to_string(*s.c.when);
   const int64_t panels = (f_.extent(n, s.core, side_axis) + width - 1) / width;
   const std::vector<int>& outer = side_axis == s.c.sides.m[0] ? s.c.outer_m : s.c.outer_n;
   auto known = staged_.find(key);
@@ -113,6 +123,7 @@ Ref Emitters::staged(const Site& s, const std::vector<int>& factors, int side_ax
     std::vector<ir::Id> terms;
     for (int x : factors) terms.push_back(s.c.factors[size_t(x)]);
     body.out.values.push_back(body.value(expr::product(f_.g.pool, terms)));
+    if (predicate) body.out.when = body.value(*s.c.when);
     for (auto& b : masks(s, body, side_axis)) a.bounds.push_back(b);
     for (int x : s.c.sides.k) {
       const int64_t whole = n.extent(x).value(), e = f_.extent(n, s.core, x);
@@ -125,17 +136,20 @@ Ref Emitters::staged(const Site& s, const std::vector<int>& factors, int side_ax
     const bool ragged = last + panels * width > whole;
     if (ragged) a.bounds.push_back({constant(whole - 1) - pl.at[size_t(side_axis)], {}});
     bool computed = false;  // from a tile of this kernel: it follows what fills that
-    for (int x : factors)
-      for (ir::Id t : expr::subterms(f_.g.pool, s.c.factors[size_t(x)], expr::Op::arg))
-        computed |= f_.has_tile(n.args[size_t(f_.g.pool[t].whole)].from);
+    auto from_tile = [&](ir::Id e) {
+      for (ir::Id t : expr::subterms(f_.g.pool, e, expr::Op::arg)) computed |= f_.has_tile(n.args[size_t(f_.g.pool[t].whole)].from);
+    };
+    for (int x : factors) from_tile(s.c.factors[size_t(x)]);
+    if (predicate) from_tile(*s.c.when);
     // A tile ends with its block, where the last panel may go on.
     if (computed && tile < panels * width)
       a.bounds.push_back({constant(tile - 1) - variable(panel, width) - variable(lane), {}});
     a.dst = {dst};
-    a.fill = {a.bounds.empty() ? std::optional<expr::Value>() : expr::real(0)};
+    a.fill = {a.bounds.empty() && !predicate ? std::optional<expr::Value>() : expr::real(0)};
     a.body = std::move(body.out);
     vectorize(f_.k, a);
-    const std::set<int> axes = axes_of_factors(f_.g, n, s.c, factors);
+    std::set<int> axes = axes_of_factors(f_.g, n, s.c, factors);
+    if (predicate) axes.merge(axes_of(f_.g, n, *s.c.when));
     bool moves = false;
     for (int x = 0; x < n.axis_count(); ++x) moves |= s.axis >= 0 && s.core[size_t(x)] == s.axis && axes.count(x);
     for (auto& b : a.bounds)
@@ -219,14 +233,25 @@ std::optional<Ref> Emitters::copied(const Site& s, const Place& at) {
       batch.push_back(x);
     }
   group.extent.push_back(panels);
-  group.role.assign(group.extent.size(), plan::Role::grid);
   choice.tile.assign(group.extent.size(), 1);
+  // A chip of many lanes is filled by parts of a long panel, too.
+  auto laid_out = [&](int k) { return round_up(n.extent(k).value(), std::max<int64_t>(1, f_.extent(n, s.core, k))); };
+  const int longest = *std::max_element(s.c.sides.k.begin(), s.c.sides.k.end(), [&](int x, int y) { return laid_out(x) < laid_out(y); });
+  const int64_t part = laid_out(longest) > 0 ? largest_divisor(laid_out(longest), most_of_a_part) : 0;
+  const bool cut = f_.target.workgroup_limit > 1 && part >= least_of_a_part && part < laid_out(longest);
+  if (cut) {
+    core[size_t(longest)] = int(group.extent.size());
+    group.extent.push_back(laid_out(longest));
+    choice.tile.push_back(part);
+  }
+  group.role.assign(group.extent.size(), plan::Role::grid);
   Frame frame(f_.g, f_.plan, f_.around, group, choice, f_.target);
   Place pl;
   pl.at.resize(size_t(n.axis_count()));
   for (int x : batch) pl.at[size_t(x)] = variable(frame.block[size_t(core[size_t(x)])]);
   const Var lane = frame.k.fresh("q");
-  const Affine first = variable(frame.block.back(), nr);
+  const Var panel_at = frame.block[batch.size()];
+  const Affine first = variable(panel_at, nr);
   pl.at[size_t(column)] = first + variable(lane);
   Apply a;
   kernel::Memory memory;
@@ -237,7 +262,7 @@ std::optional<Ref> Emitters::copied(const Site& s, const Place& at) {
     src.index.push_back({at.at[size_t(x)], {}});
   }
   memory.shape.push_back(panels);
-  dst.index.push_back({variable(frame.block.back()), {}});
+  dst.index.push_back({variable(panel_at), {}});
   Affine panel = variable(at.axes[size_t(at.find(column))].var);
   if (const int c = s.core[size_t(column)]; c >= 0) {  // blocks are whole panels
     const Var p = f_.k.fresh("p");
@@ -247,12 +272,13 @@ std::optional<Ref> Emitters::copied(const Site& s, const Place& at) {
   src.index.push_back({panel, {}});
   for (int k : s.c.sides.k) {
     const Var v = frame.k.fresh("k");
-    pl.at[size_t(k)] = variable(v);
-    const int64_t whole = n.extent(k).value(), e = round_up(whole, std::max<int64_t>(1, f_.extent(n, s.core, k)));
-    a.axes.push_back({v, e});
-    if (e != whole) a.bounds.push_back({constant(whole - 1) - variable(v), {}});
+    const bool in_parts = cut && k == longest;
+    pl.at[size_t(k)] = in_parts ? variable(frame.block.back()) + variable(v) : variable(v);
+    const int64_t whole = n.extent(k).value(), e = laid_out(k);
+    a.axes.push_back({v, in_parts ? part : e});
+    if (e != whole) a.bounds.push_back({constant(whole - 1) - pl.at[size_t(k)], {}});
     memory.shape.push_back(e);
-    dst.index.push_back({variable(v), {}});
+    dst.index.push_back({pl.at[size_t(k)], {}});
     src.index.push_back({at.at[size_t(k)], {}});
   }
   a.axes.push_back({lane, nr});
@@ -286,14 +312,6 @@ std::optional<Ref> Emitters::copied(const Site& s, const Place& at) {
   src.memory = f_.temporary(id, memory, false);
   return src;
 }
-
-namespace {
-int64_t largest_divisor(int64_t of, int64_t most) {
-  int64_t d = std::min(of, most);
-  while (of % d) --d;
-  return d;
-}
-} // namespace
 
 void Emitters::contract(const Site& s, Port dst, const std::optional<Weight>& weight, bool accumulate) {
   const ir::Comp& n = comp(s.node);

@@ -25,6 +25,14 @@ class Emitters {
   // values.cpp: what several members of a joint group read of one block
   void values(const std::vector<plan::Member>& members, const std::vector<MemberForm>& forms, const std::vector<const ir::Domain*>& domains,
               kernel::Block& body);
+  bool fills_block(const plan::Member& m, const MemberForm& form) const;
+  size_t components(const std::vector<plan::Member>& members) const;
+  struct Tile {
+    Ref ref;                 // at a statement's variables
+    std::vector<int> cores;  // of each dimension
+  };
+  Tile value_tile(const std::string& name, const std::vector<int>& cores, const std::map<int, kernel::Var>& var);
+  std::vector<Tile> spent_tiles(const kernel::Body& body, const std::map<int, kernel::Var>& var, size_t most) const;
   bool one_domain(const std::vector<plan::Member>& members, const std::vector<std::optional<Key>>& keys);
   bool has_value(const plan::Member& m) const { return values_.count({m.node, 0}) > 0; }
   void fold_value(const plan::Member& m, kernel::Block& to);

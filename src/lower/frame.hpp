@@ -64,6 +64,7 @@ class Frame {
   int scratch(const std::string& name, std::vector<int64_t> shape, kernel::Format f = kernel::Format::f32, std::vector<int64_t> strides = {});
   Ref tile_ref(Port p, const Place& at) const;         // the tile of `p` at the points of a statement of its node
   bool has_tile(Port p) const { return tiles_.count(p) > 0; }
+  int tile_memory(Port p) const { return has_tile(p) ? tiles_.at(p).memory : -1; }
   int global(Port p, bool written);
   kernel::Format format(Port p) { return global_of(p).bound.format; }
   int temporary(int id, kernel::Memory m, bool written);

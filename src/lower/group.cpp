@@ -97,7 +97,7 @@ struct GroupLowerer {
     std::vector<const ir::Domain*> domains;
     for (size_t m = 0; m < group.members.size(); ++m)
       domains.push_back(piece ? piece : keys[m] ? &keys[m]->domain : &comp(group.members[m].node).domain);
-    if (!choice.walked.empty()) emitters.values(group.members, choice.members, domains, body);
+    if (!choice.walked.empty() || t.workgroup_limit > 1) emitters.values(group.members, choice.members, domains, body);
     for (size_t m = 0; m < group.members.size(); ++m) {
       const MemberForm& form = choice.members[m];
       if (form.kind == MemberForm::chunked) emitters.absorb(group.members[m], form, *domains[m], axis, pre, operands, body);

@@ -110,6 +110,17 @@ bool Emitters::one_domain(const std::vector<plan::Member>& members, const std::v
   return true;
 }
 
+// Has the member every wide axis of the block, in whole register blocks of its rows? In a joint group it has.
+bool Emitters::fills_block(const plan::Member& m, const MemberForm& form) const {
+  if (!f_.choice.walked.empty()) return true;
+  for (size_t c = 0; c < f_.group.extent.size(); ++c)
+    if (f_.tile(int(c)) != 1 && std::find(m.axis.begin(), m.axis.end(), int(c)) == m.axis.end()) return false;
+  return std::all_of(form.contractions.begin(), form.contractions.end(), [&](auto& c) {
+    const int row = m.axis[size_t(c.second.sides.m[0])];
+    return row >= 0 && f_.tile(row) % f_.choice.rows == 0;
+  });
+}
+
 // Tiles of the products that lie on core axes alone: each an array [rows, columns] of the block, 0 where the domain fails.
 void Emitters::values(const std::vector<plan::Member>& members, const std::vector<MemberForm>& forms,
                       const std::vector<const ir::Domain*>& domains, kernel::Block& body) {
@@ -122,6 +133,7 @@ void Emitters::values(const std::vector<plan::Member>& members, const std::vecto
   std::vector<Wanted> wanted;
   for (size_t m = 0; m < members.size(); ++m) {
     const ir::Comp& n = comp(members[m].node);
+    if (!fills_block(members[m], forms[m])) continue;
     auto on_core = [&](const std::vector<Id>& product) {
       bool core = true, tile = false;
       for (Id e : product) {
@@ -176,42 +188,85 @@ void Emitters::values(const std::vector<plan::Member>& members, const std::vecto
       b.out.when = condition(first, b);
       merged = std::move(b.out);
     }
-    std::map<expr::Id, int> tile_of;  // of each distinct value
+    std::vector<expr::Id> values;                  // distinct
+    std::vector<std::pair<size_t, size_t>> takers; // wanted, value
     for (size_t w = first; w < wanted.size(); ++w) {
       if (done[w]) continue;
       const plan::Member& m = members[wanted[w].member];
-      const ir::Comp& n = comp(m.node);
       const Place at = place(m, var);
-      Body b = f_.body(n, at, m.axis);
+      Body b = f_.body(comp(m.node), at, m.axis);
       b.out = merged;
       if (domains[wanted[w].member]->size() == 1) b.assume((*domains[wanted[w].member])[0]);
       if (!same_pieces(a.partial, domain_of(w, b)) || b.out.when != condition(w, b)) continue;
       done[w] = 1;
       // Members write one value in different orders, whose tile is one all the same.
       const expr::Id value = expr::ordered(*f_.k.pool, b.value(expr::product(f_.g.pool, wanted[w].product)));
-      auto known = tile_of.find(value);
-      if (known == tile_of.end()) {
-        std::vector<int64_t> shape;
-        for (int c : cores) shape.push_back(f_.tile(c));
-        const std::string name = std::to_string(wanted[w].member) + ":" + std::to_string(wanted[w].component);
-        auto tile = value_tiles_.find(name);
-        if (tile == value_tiles_.end()) tile = value_tiles_.emplace(name, f_.scratch("e", shape)).first;
-        known = tile_of.emplace(value, tile->second).first;
-        b.out.values.push_back(value);
-        Ref dst{known->second, {}, false};
-        for (int c : cores) dst.index.push_back({variable(var[c]), {}});
-        a.dst.push_back(dst);
-        a.fill.push_back(a.bounds.empty() && a.partial.empty() && !merged.when ? std::optional<expr::Value>() : expr::real(0));
-      }
+      const auto known = std::find(values.begin(), values.end(), value);
+      takers.emplace_back(w, size_t(known - values.begin()));
+      if (known == values.end()) values.push_back(value), b.out.values.push_back(value);
       merged = std::move(b.out);
-      Weight weight{known->second, {}};
-      for (int c : cores) weight.axes.push_back(int(std::find(m.axis.begin(), m.axis.end(), c) - m.axis.begin()));
+    }
+    const bool all = takers.size() == wanted.size() && wanted.size() == components(members);
+    std::vector<Tile> tiles = all ? spent_tiles(merged, var, values.size()) : std::vector<Tile>();
+    for (size_t x = tiles.size(); x < values.size(); ++x) {
+      const Wanted& w = wanted[std::find_if(takers.begin(), takers.end(), [&](auto& t) { return t.second == x; })->first];
+      tiles.push_back(value_tile(std::to_string(w.member) + ":" + std::to_string(w.component), cores, var));
+    }
+    for (auto& t : tiles) {
+      a.dst.push_back(t.ref);
+      a.fill.push_back(a.bounds.empty() && a.partial.empty() && !merged.when ? std::optional<expr::Value>() : expr::real(0));
+    }
+    for (auto& [w, x] : takers) {
+      const plan::Member& m = members[wanted[w].member];
+      Weight weight{tiles[x].ref.memory, {}};
+      for (int c : tiles[x].cores) weight.axes.push_back(int(std::find(m.axis.begin(), m.axis.end(), c) - m.axis.begin()));
       values_[{m.node, wanted[w].component}] = weight;
     }
     a.body = std::move(merged);
     vectorize(f_.k, a, int(a.axes.size()) - 1);
     emit(body, std::move(a));
   }
+}
+
+size_t Emitters::components(const std::vector<plan::Member>& members) const {
+  size_t n = 0;
+  for (auto& m : members) n += comp(m.node).lift.size();
+  return n;
+}
+
+// A tile of its own for a value at these variables, the same one for every block of the kernel.
+Emitters::Tile Emitters::value_tile(const std::string& name, const std::vector<int>& cores, const std::map<int, Var>& var) {
+  std::vector<int64_t> shape;
+  for (int c : cores) shape.push_back(f_.tile(c));
+  auto tile = value_tiles_.find(name);
+  if (tile == value_tiles_.end()) tile = value_tiles_.emplace(name, f_.scratch("e", shape)).first;
+  Tile out{{tile->second, {}, false}, cores};
+  for (int c : cores) out.ref.index.push_back({variable(var.at(c)), {}});
+  return out;
+}
+
+// Tiles of shared subterms that a statement over all of a block is the last to read, each point at its own place: values may
+// take their places. At most `most`; none in a joint group, whose tiles have the layout that its lanes want.
+std::vector<Emitters::Tile> Emitters::spent_tiles(const kernel::Body& body, const std::map<int, Var>& var, size_t most) const {
+  std::vector<Tile> out;
+  if (!f_.choice.walked.empty()) return out;
+  for (auto& x : f_.group.shared) {
+    const ir::Out& o = comp(x.node).outs[0];
+    Tile t{{-1, {}, false}, {}};
+    for (int a : o.axes) t.cores.push_back(x.axis[size_t(a)]);
+    int reads = 0;
+    for (auto& r : body.refs)
+      if (r.memory == f_.tile_memory({x.node, 0})) t.ref = r, ++reads;
+    std::set<int> named;
+    bool own = reads == 1 && t.ref.index.size() == t.cores.size();
+    for (size_t d = 0; own && d < t.cores.size(); ++d) {
+      const int c = t.cores[d];
+      own = c >= 0 && t.ref.index[d].refs.empty() && (!var.count(c) || t.ref.index[d].affine == variable(var.at(c)));
+      if (var.count(c)) named.insert(c);
+    }
+    if (own && named.size() == var.size() && out.size() < most) out.push_back(std::move(t));
+  }
+  return out;
 }
 
 // A sum of a value that lies in a tile.

@@ -24,8 +24,7 @@ Target c_target_of_host(int threads) {
   return c_target(lanes, threads);
 }
 
-// Groups of 32 lanes share out a contraction; no machine's subgroup is assumed. An eighth of the shared
-// memory stays free for the partial results of shared folds.
+// Groups of 32 lanes share out a contraction; no machine's subgroup is assumed.
 Target gpu_target(const std::string& name, const Facts& f) {
   Target t;
   t.name = name;
@@ -35,7 +34,7 @@ Target gpu_target(const std::string& name, const Facts& f) {
   // Of 12 x 2, 8 x 4, 8 x 2 and 4 x 4 the best, or near it, for products and attention on an H200.
   t.block_rows = 8, t.block_vectors = 2;
   t.workgroup_limit = f.workgroup >= 256 ? 256 : f.workgroup >= 128 ? 128 : 64;
-  t.fast_memory = t.near_memory = f.shared_bytes / 8 * 7;
+  t.fast_memory = t.near_memory = f.shared_bytes;
   t.workers = f.workers;
   t.storage_bindings = f.bindings;
   t.binding_bytes = f.binding_bytes;
