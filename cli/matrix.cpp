@@ -34,22 +34,25 @@ run::Options arrays(const ir::Graph&, run::Options o) {
 
 // Fields for the groups that this target's own schedule makes.
 run::Options each_group(const ir::Graph& g, run::Options o,
-                        const std::function<void(ir::Graph&, const plan::Group&, const run::Options&, GroupFields&)>& change) {
+                        const std::function<void(ir::Graph&, NodeId member, const plan::Group&, const run::Options&, GroupFields&)>& change) {
   const run::Derivation d = run::derive(g, o);
   ir::Graph scratch = *d.plan.graph; // a choice adds terms to its pool
   run::Options out = o;
   for (auto& step : d.plan.steps)
-    for (auto& m : step.group.members) change(scratch, step.group, o, out.schedule.groups[schedule::key(scratch, m.node)]);
+    for (auto& m : step.group.members) change(scratch, m.node, step.group, o, out.schedule.groups[schedule::key(scratch, m.node)]);
   return out;
 }
 
 run::Options in_parts(const ir::Graph& g, run::Options o) {
-  return each_group(g, std::move(o), [](ir::Graph&, const plan::Group&, const run::Options&, GroupFields& f) { f.split = 2, f.ways = 3; });
+  return each_group(g, std::move(o), [](ir::Graph& scratch, ir::NodeId member, const plan::Group&, const run::Options&, GroupFields& f) {
+    f.ways = 3;
+    if (const auto& folds = scratch[member].comp()->folds; !folds.empty() && folds[0].value() > 3) f.split = 2;
+  });
 }
 
 // Blocks that leave a tail almost everywhere; where products want whole register blocks, the smallest of those.
 run::Options small_blocks(const ir::Graph& g, run::Options o) {
-  return each_group(g, std::move(o), [](ir::Graph& scratch, const plan::Group& group, const run::Options& now, GroupFields& f) {
+  return each_group(g, std::move(o), [](ir::Graph& scratch, NodeId, const plan::Group& group, const run::Options& now, GroupFields& f) {
     const lower::Choice c = lower::choose(scratch, group, now.schedule, now.target);
     const bool blocks = !group.shared.empty() || std::any_of(c.members.begin(), c.members.end(), [](auto& m) { return !m.contractions.empty(); });
     const int64_t small = blocks ? std::max(now.target.lanes, 4) : 3;
@@ -126,12 +129,12 @@ void verify_trial(const run::Opened& to, const Trial& t, const Way& way, int thr
     o = way.of(t.graph, own);
     o.guards = true;
     d = run::derive(t.graph, o);
-  } catch (const Error& e) { // a changed field may ask for what is not possible; what is chosen by itself may not
+    if (!first && d->names == run::derive(t.graph, own).names) return;
+  } catch (const Error& e) { // a changed field may ask for what is not possible, and a target have too little for it
     c.why = reason(e);
-    ++(any ? c.failed : c.refused);
+    ++(any && e.headline() != "the kernel cannot run on this target" ? c.failed : c.refused);
     return;
   }
-  if (!first && d->names == run::derive(t.graph, own).names) return;
   c.kernels += int(d->kernels.kernels.size());
   try {
     run::Program p(std::move(*d), to.backend, o);

@@ -307,7 +307,7 @@ std::optional<Ref> Emitters::copied(const Site& s, const Place& at) {
   copy.arguments = std::move(frame.arguments);
   copy.kernel = std::move(frame.k);
   copy.schedule = "panels of " + std::to_string(nr);
-  globals_first(copy.kernel);
+  globals_first(copy.kernel, copy.arguments);
   before_.push_back(std::move(copy));
   src.memory = f_.temporary(id, memory, false);
   return src;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "tang/base/match.hpp"
 #include "tang/expr/absence.hpp"
 #include "tang/expr/effort.hpp"
 #include "tang/expr/simplify.hpp"
@@ -58,64 +57,6 @@ std::vector<expr::Id> combine_of(kernel::Pool& to, const ir::Graph& g, const ir:
   return out;
 }
 }  // namespace
-
-// ---- vectors and memories -----------------------------------------------------------------------------------------
-int64_t stride_along(const kernel::Kernel& k, const Ref& r, kernel::Var v) {
-  int64_t s = 0;
-  for (size_t d = 0; d < r.index.size(); ++d)
-    for (auto& [x, c] : r.index[d].affine.terms)
-      if (x == v) s += c * k.memories[size_t(r.memory)].strides[d];
-  return s;
-}
-void vectorize(const kernel::Kernel& k, Apply& a, int prefer) {
-  if (a.axes.empty()) return;
-  int best = -1;
-  int64_t best_score = 0;
-  for (size_t x = 0; x < a.axes.size(); ++x) {
-    if (a.axes[x].extent < 2) continue;
-    int64_t score = int(x) == prefer ? 1 : 0;
-    auto judge = [&](const Ref& r, int64_t weight) {
-      const int64_t s = stride_along(k, r, a.axes[x].var);
-      score += s == 1 ? 4 * weight : s == 0 ? 2 * weight : -weight;
-    };
-    for (auto& r : a.dst) judge(r, stride_along(k, r, a.axes[x].var) == 0 ? -4 : 2);
-    for (auto& r : a.body.refs) judge(r, 1);
-    if (best < 0 || score >= best_score) best = int(x), best_score = score;
-  }
-  if (best < 0) return;
-  std::rotate(a.axes.begin() + best, a.axes.begin() + best + 1, a.axes.end());
-  a.vector = int(a.axes.size()) - 1;
-}
-void globals_first(kernel::Kernel& k) {
-  std::vector<int> now(k.memories.size());
-  std::vector<kernel::Memory> sorted;
-  for (bool global : {true, false})
-    for (size_t m = 0; m < k.memories.size(); ++m)
-      if ((k.memories[m].home == kernel::Home::global) == global) {
-        now[m] = int(sorted.size());
-        sorted.push_back(k.memories[m]);
-      }
-  k.memories = std::move(sorted);
-  std::vector<char> is_read(k.memories.size(), 0);
-  auto ref = [&](Ref& r, bool read) {
-    if (r.memory < 0) return;
-    r.memory = now[size_t(r.memory)];
-    is_read[size_t(r.memory)] |= read;
-  };
-  auto refs = [&](std::vector<Ref>& v, bool read) { for (auto& r : v) ref(r, read); };
-  std::function<void(kernel::Block&)> walk = [&](kernel::Block& b) {
-    for (auto& s : b)
-      std::visit(Match{[&](Apply& x) { refs(x.dst, false); refs(x.body.refs, true); }, [&](Fold& x) { refs(x.dst, x.accumulate); refs(x.body.refs, true); },
-                       [&](kernel::Contract& x) { ref(x.dst, x.accumulate); ref(x.a, true); ref(x.b, true); }, [&](kernel::Let& x) { ref(x.ref, true); },
-                       [&](kernel::Loop& x) { walk(x.body); }, [&](kernel::If& x) { walk(x.then); },
-                       [&](kernel::Pipeline& x) { walk(x.operands); walk(x.body); }, [](kernel::Barrier&) {}},
-                 s.node);
-  };
-  walk(k.body);
-  for (size_t m = 0; m < k.memories.size(); ++m)
-    if (k.memories[m].home == kernel::Home::global && k.memories[m].access == kernel::Access::read_write && !is_read[m])
-      k.memories[m].access = kernel::Access::write;
-}
 
 // ---- state --------------------------------------------------------------------------------------------------------
 void Emitters::state_tile(const plan::Member& m, const MemberForm& form, uint32_t component) {

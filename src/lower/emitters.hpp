@@ -92,7 +92,8 @@ class Emitters {
 int64_t stride_along(const kernel::Kernel& k, const Ref& r, kernel::Var v);  // elements per step of v
 // Chooses the axis whose elements lie next to each other in most references, and moves it innermost.
 void vectorize(const kernel::Kernel& k, kernel::Apply& a, int prefer = -1);
-// Globals first, in argument order: memories are renumbered in every reference. What is written and never read says so.
-void globals_first(kernel::Kernel& k);
+// Globals first, in argument order: memories are renumbered in every reference. What is written and never read says so; what
+// nothing names goes, with its argument.
+void globals_first(kernel::Kernel& k, std::vector<Argument>& arguments);
 
 }  // namespace tang::lower

@@ -218,7 +218,7 @@ struct GroupLowerer {
     if (!staggered) divide_once(k);
     if (t.workgroup_limit == 1) bring_near(k);
     if (t.workgroup_limit == 1 && !staggered) row_by_row(k);
-    globals_first(k);
+    globals_first(k, out.main.arguments);
     return std::move(out);
   }
   // Staggered rows keep one row of what is dear.

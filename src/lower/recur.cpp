@@ -59,7 +59,7 @@ Lowered copy(const plan::Plan& p, const Bound* from, const Bound& to, const std:
   out.arguments = std::move(f.arguments);
   out.label = label;
   out.schedule = "copy";
-  globals_first(out.kernel);
+  globals_first(out.kernel, out.arguments);
   return out;
 }
 // Does every point of a window lie in the source, for every time?

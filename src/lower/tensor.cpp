@@ -355,7 +355,7 @@ Result<GroupKernels> TensorLowerer::run() {
   out.schedule = tensor_.text;
   out.roles = tensor_.roles;
   out.pieces = tensor_.pieces;
-  globals_first(out.kernel);
+  globals_first(out.kernel, out.arguments);
   return GroupKernels{std::move(before_), std::move(out), {}};
 }
 

@@ -118,7 +118,7 @@ Result<Ref> TensorLowerer::copied(const ir::Comp& n, const Contraction& c, int f
   copy.arguments = std::move(frame.arguments);
   copy.kernel = std::move(frame.k);
   copy.schedule = "rows of terms";
-  globals_first(copy.kernel);
+  globals_first(copy.kernel, copy.arguments);
   before_.push_back(std::move(copy));
   src.memory = f_.temporary(id, memory, false);
   return src;

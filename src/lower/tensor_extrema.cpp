@@ -89,7 +89,7 @@ std::vector<Affine> TensorLowerer::end(Ahead& a, const std::string& what) {
   l.arguments = std::move(a.frame->arguments);
   l.kernel = std::move(a.frame->k);
   l.schedule = what;
-  globals_first(l.kernel);
+  globals_first(l.kernel, l.arguments);
   before_.push_back(std::move(l));
   return out;
 }

@@ -110,9 +110,11 @@ bool Emitters::one_domain(const std::vector<plan::Member>& members, const std::v
   return true;
 }
 
-// Has the member every wide axis of the block, in whole register blocks of its rows? In a joint group it has.
+// Has the member every wide axis of the block, in whole register blocks of its rows? In a joint group it has. What a base
+// scales has a tile of its own.
 bool Emitters::fills_block(const plan::Member& m, const MemberForm& form) const {
   if (!f_.choice.walked.empty()) return true;
+  if (!form.absorb.base.empty()) return false;
   for (size_t c = 0; c < f_.group.extent.size(); ++c)
     if (f_.tile(int(c)) != 1 && std::find(m.axis.begin(), m.axis.end(), int(c)) == m.axis.end()) return false;
   return std::all_of(form.contractions.begin(), form.contractions.end(), [&](auto& c) {
@@ -402,7 +404,7 @@ Lowered Emitters::join(Port port, int temporary, const kernel::Memory& parts) {
   out.arguments = std::move(frame.arguments);
   out.kernel = std::move(frame.k);
   out.schedule = "join " + std::to_string(parts.shape[0]) + " parts";
-  globals_first(out.kernel);
+  globals_first(out.kernel, out.arguments);
   return out;
 }
 
