@@ -179,7 +179,7 @@ Lowered TensorLowerer::cut(Port port, const Bound& whole, const kernel::Memory& 
   out.arguments = std::move(frame.arguments);
   out.kernel = std::move(frame.k);
   out.schedule = "in pieces";
-  globals_first(out.kernel);
+  globals_first(out.kernel, out.arguments);
   return out;
 }
 
