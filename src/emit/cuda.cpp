@@ -114,12 +114,12 @@ public:
     const int lanes = k.lanes / k.cluster;
     // Workgroups of a small grid are all under way at once: told so, the compiler keeps all that a lane loads in registers
     // instead of room for more of them.
-    const int64_t each = (kernel::workgroups(k) + processors - 1) / processors;
-    const std::string room = each * lanes < most_resident ? ", " + std::to_string(std::clamp<int64_t>(least_resident / lanes, 1, std::max<int64_t>(1, each))) : "";
-    std::string bounds = "__launch_bounds__(" + std::to_string(lanes) + room + ") ";
-    if (k.cluster > 1)
-      bounds = "__cluster_dims__(" + std::to_string(k.cluster) + ", 1, 1) __launch_bounds__(" + std::to_string(lanes) +
-               ", " + std::to_string(std::max(1, resident_lanes / lanes)) + ") ";
+    const int64_t each = (kernel::workgroups(k) * k.cluster + processors - 1) / processors;
+    const bool few = each * lanes < most_resident;
+    int64_t room = k.cluster > 1 ? std::max(1, resident_lanes / lanes) : 0;
+    if (few) room = std::clamp<int64_t>(least_resident / lanes, 1, std::max<int64_t>(1, each));
+    std::string bounds = k.cluster > 1 ? "__cluster_dims__(" + std::to_string(k.cluster) + ", 1, 1) " : "";
+    bounds += "__launch_bounds__(" + std::to_string(lanes) + (room ? ", " + std::to_string(room) : "") + ") ";
     return "extern \"C\" __global__ void " + bounds + k.name + "(" +
            arguments(k, "") + ")";
   }

@@ -20,7 +20,7 @@ class Product {
 public:
   Product(Unit& u, const GpuDialect& d, const kernel::Fold& f) : u_(u), d_(d), f_(f) {
     const auto factors = kernel::matrix_factors(u.k, f);
-    check(factors && f.kept.size() == 3 && f.folded.size() == 2, "a fold of products that subgroups share");
+    check(factors && f.kept.size() == 4 && f.folded.size() == 2, "a fold of products that subgroups share");
     factors_ = *factors;
     auto blocks = [&](size_t a, size_t b) { return ceil_div(f.kept[a].extent, tall) * ceil_div(f.kept[b].extent, wide); };
     tall_ = blocks(1, 0) < blocks(0, 1) ? 1 : 0;
@@ -29,7 +29,9 @@ public:
   void print() {
     u_.open("");
     u_.line("const int g = lane % 32 / 4, t = lane % 4;");
-    u_.line(d_.constant(d_.integer, name(f_.kept[2].var), "lane / 32"));
+    const std::string parts = number(f_.kept[3].extent);
+    u_.line(d_.constant(d_.integer, name(f_.kept[2].var), "lane / 32 / " + parts));
+    u_.line(d_.constant(d_.integer, name(f_.kept[3].var), "lane / 32 % " + parts));
     u_.line(d_.constant(d_.integer, name(f_.folded[1].var), "t * 8"));
     for (size_t c = 0; c < factors_.size(); ++c)
       u_.line("float c" + number(int64_t(c)) + "[" + number(rows()) + "][" + number(columns()) + "][4] = {};");

@@ -276,9 +276,8 @@ struct TensorChooser {
     };
 
     const int64_t n = extent(columns), k = extent(base.loop);
-    int64_t sums = 0; // of one block's rows and columns, each with a ring and results of its own
+    int64_t sums = 0, batch = 1, m = 1, around = 1; // sums of one block, each with a ring; loops around the loop
     for (auto& form : forms.members) sums += int64_t(form.contractions.size());
-    int64_t batch = 1, m = 1, around = 1; // loops around the loop
     for (int a : base.outer) around *= extent(a);
     for (size_t a = 0; a < group.extent.size(); ++a) {
       if (group.role[a] != plan::Role::grid || int(a) == columns) continue;
@@ -292,9 +291,12 @@ struct TensorChooser {
     for (Shape s : {Shape{2, 256, 64, 4, 1.0}, Shape{2, 192, 64, 4, 0.97}, Shape{2, 128, 64, 6, 0.93},
                     Shape{2, 64, 128, 4, 0.9}, Shape{1, 256, 64, 4, 0.96}, Shape{1, 192, 64, 6, 0.93}, Shape{1, 128, 128, 4, 0.9},
                     Shape{1, 96, 128, 5, 0.87}, Shape{1, 64, 128, 6, 0.73}, Shape{1, 32, 128, 8, 0.5},
-                    Shape{3, 64, 64, 5, 0.9}, Shape{4, 64, 64, 4, 0.93}}) {
+                    Shape{3, 64, 64, 5, 0.9}, Shape{4, 64, 64, 4, 0.93}, Shape{3, 256, 64, 3, 1.0},
+                    Shape{3, 192, 64, 3, 0.97}}) {
       // Narrow results: the more rows, the less often the columns; four teams where loops read rows again.
-      if (s.math > 2 && (n > s.columns || (s.math > 3 && base.outer.empty()))) continue;
+      const bool narrow = s.columns == 64 && s.math > 2;
+      if (narrow && (n > s.columns || (s.math > 3 && base.outer.empty()))) continue;
+      if (s.math == 3 && !narrow && !base.row_axes.empty()) continue; // boxes are powers of two
       // Several stored maps of the result hold what they read of other arrays beside it.
       if (s.columns * sums > (stored_maps() > 1 ? 192 : 256)) continue;
       s.loop = int64_t(double(s.loop) / narrower);

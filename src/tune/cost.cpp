@@ -123,7 +123,7 @@ Work work_of(const std::vector<const kernel::Kernel*>& kernels, const Machine& m
   w.read = read;
   for (auto* k : kernels) {
     const kernel::Traffic t = kernel::traffic(*k, m.lanes);
-    const int64_t groups = kernel::workgroups(*k);
+    const int64_t groups = kernel::workgroups(*k) * k->cluster; // launched
     if (!groups) continue;
     ++w.launches;
     w.workgroups = groups, w.planned = true;
