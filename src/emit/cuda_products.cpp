@@ -14,7 +14,6 @@ namespace tang::emit {
 
 namespace {
 constexpr int64_t tall = 16, wide = 8, unrolled_rounds = 16;
-constexpr int64_t most_on_their_way = 24; // words of 16 bytes of a lane
 
 class Product {
 public:
@@ -40,7 +39,9 @@ public:
     int64_t loads = 0;
     for (auto& [r, side] : side_of) loads += held(side);
     const kernel::TileAxis round = f_.folded[0];
-    const int64_t batch = std::clamp<int64_t>(most_on_their_way / loads, 1, round.extent), batches = ceil_div(round.extent, batch);
+    const int64_t words = kernel::words_at_once(u_.k.lanes / u_.k.cluster, kernel::workgroups(u_.k) * u_.k.cluster,
+                                                4 * int64_t(factors_.size()) * rows() * columns());
+    const int64_t batch = kernel::rounds_at_once(round.extent, loads, words), batches = ceil_div(round.extent, batch);
     u_.line(std::string("#pragma unroll") + (batches * batch > unrolled_rounds ? " 1" : ""));
     u_.open("for (int first = 0; first < " + number(batches * batch) + "; first += " + number(batch) + ")");
     for (auto& [r, side] : side_of) u_.line("uint4 q" + number(r) + "[" + number(batch) + "][" + number(held(side)) + "] = {};");

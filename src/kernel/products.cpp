@@ -1,6 +1,7 @@
 #include "tang/kernel/products.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "tang/base/number.hpp"
 #include "tang/kernel/analyze.hpp"
@@ -10,15 +11,15 @@ namespace tang::kernel {
 
 namespace {
 constexpr int64_t run_of_terms = 8; // elements of 16 bytes
-// Steps of a subgroup whose operands its registers hold, all on their way at once; fewer subgroups leave a processor idle.
-constexpr int64_t steps_on_their_way = 8, fewest_subgroups = 8;
-constexpr int64_t most_sums = 128; // that a lane keeps in registers
-// Fitted to 16 products of a layer with 8 and 48 rows on an H200 (2026-11-30, `bench_tune_cuda run`; beside them the rule for
-// warpgroups): a worker reads its columns and all rows, and all of them share a cache. Subgroups write and read their parts
-// in shared memory; workgroups of a cluster wait for each other, and write to each other.
-constexpr double one_worker_reads = 110e9, all_workers_read = 8e12; // bytes/s
-constexpr double parts_move = 200e9, peers_write = 60e9;            // bytes/s of a worker
-constexpr double cluster_seconds = 0.6e-6;
+constexpr int64_t fewest_subgroups = 4; // of a workgroup: one on each part of a processor
+constexpr int64_t most_sums = 128;      // that a lane keeps in registers
+// Fitted to 43 timed products of a layer with 8 and 48 rows on an H200 (2026-11-30, `bench_tune_cuda run`; beside them the rule
+// for warpgroups), most within 12%: a worker reads its columns and all rows, and all of them share a cache; parts of results
+// are written and read in shared memory, then workgroups of a cluster write to each other; a subgroup waits for its loads as
+// often as its registers do not hold them.
+constexpr double worker_reads = 197e9, workers_read = 13.5e12, parts_move = 40e9, peers_write = 19.6e9; // bytes/s
+constexpr double wait_seconds = 0.1e-6, meet_seconds = 0.15e-6; // of a subgroup for its loads, of a cluster
+constexpr double in_clusters = 0.85; // of the workers, where clusters of more than two have their places
 
 // Words from one line of results to the next: eight lanes' lines of a small matrix are in different banks, but for two.
 int64_t line_of(int64_t results) {
@@ -252,22 +253,52 @@ std::optional<std::vector<Factors>> matrix_factors(const Kernel& k, const Fold& 
   return out;
 }
 
+namespace {
+// How `parts` subgroups of each of `cluster` workgroups take; 0 seconds: they have no room, or nothing to do.
+double seconds_of(const FewRows& x, int64_t cluster, int64_t parts, const target::Target& t) {
+  const bool tall_rows = ceil_div(x.rows, 16) * ceil_div(x.columns, 8) <= ceil_div(x.columns, 16) * ceil_div(x.rows, 8);
+  const int64_t tall = tall_rows ? x.rows : x.columns, wide = tall_rows ? x.columns : x.rows;
+  const int64_t sums = 4 * x.sums * ceil_div(tall, 16) * ceil_div(wide, 8);
+  const int64_t loads = tall_rows ? 2 * ceil_div(tall, 16) + x.sums * ceil_div(wide, 8)
+                                  : x.sums * 2 * ceil_div(tall, 16) + ceil_div(wide, 8);
+  const int64_t tiles = 4 * x.sums * x.rows * (parts * line_of(x.columns) + (cluster > 1 ? cluster * x.columns : 0));
+  if (cluster > 1 && (cluster * parts * terms_at_once > x.terms || parts * t.lanes % x.columns)) return 0;
+  if (sums > most_sums || tiles > t.fast_memory) return 0;
+  const int lanes = int(parts) * t.lanes;
+  if (cluster > 1 && !workgroups_of_a_worker(lanes, x.blocks * cluster)) return 0;
+  const int64_t rounds = ceil_div(x.terms, cluster * parts * terms_at_once);
+  const int64_t waits = ceil_div(rounds, rounds_at_once(rounds, loads, words_at_once(lanes, x.blocks * cluster, sums)));
+  const double results = 4 * double(x.sums) * double(x.rows) * double(x.columns);
+  const double bytes = 2 * double(x.terms) / double(cluster) * double(x.rows + x.sums * x.columns);
+  const double workgroups = double(x.blocks * cluster), places = cluster > 2 ? in_clusters * t.workers : t.workers;
+  const double each = bytes / worker_reads + double(parts) * results / parts_move + double(waits) * wait_seconds +
+                      (cluster > 1 ? meet_seconds + results / peers_write : 0);
+  return std::ceil(workgroups / places) * each + workgroups * bytes / workers_read;
+}
+} // namespace
+
+int64_t workgroups_of_a_worker(int lanes, int64_t workgroups) {
+  constexpr int64_t workers = 128, most_resident = 2048, least_resident = 512; // lanes: the last have 128 registers each
+  const int64_t each = ceil_div(workgroups, workers);
+  return each * lanes < most_resident ? std::clamp<int64_t>(least_resident / lanes, 1, std::max<int64_t>(1, each)) : 0;
+}
+
+int64_t words_at_once(int lanes, int64_t workgroups, int64_t sums) {
+  constexpr int64_t all = 65536, most = 255, other = 56, least = 24;
+  const int64_t here = workgroups_of_a_worker(lanes, workgroups);
+  return std::max(least, (std::min(most, here ? all / (here * lanes) : 0) - sums - other) / 4);
+}
+
+int64_t rounds_at_once(int64_t rounds, int64_t loads, int64_t words) {
+  const int64_t most = std::clamp<int64_t>(words / loads, 1, rounds);
+  return ceil_div(rounds, ceil_div(rounds, most));
+}
+
 Share share_of(const FewRows& x, const target::Target& t) {
   Share best;
-  const int64_t held = std::min(ceil_div(x.rows, 16) * ceil_div(x.columns, 8), ceil_div(x.rows, 8) * ceil_div(x.columns, 16));
-  const double results = 4 * double(x.sums) * double(x.rows) * double(x.columns); // bytes
-  for (int64_t c = 1; c <= t.cluster; c *= 2) {
-    Share s{c, fewest_subgroups, 0};
-    while (s.parts < t.long_row_lanes / t.lanes && s.parts * c * steps_on_their_way * terms_at_once < x.terms) s.parts *= 2;
-    if (c > 1 && (c * s.parts * terms_at_once > x.terms || s.parts * t.lanes % x.columns)) continue;
-    const int64_t tiles = 4 * x.sums * x.rows * (s.parts * line_of(x.columns) + (c > 1 ? c * x.columns : 0));
-    if (4 * held * x.sums > most_sums || tiles > t.fast_memory) continue;
-    const double bytes = 2 * double(x.terms) / double(c) * double(x.rows + x.sums * x.columns);
-    s.seconds = double(ceil_div(x.blocks * c, int64_t(t.workers))) * bytes / one_worker_reads +
-                double(x.blocks * c) * bytes / all_workers_read + 2 * double(s.parts) * results / parts_move +
-                (c > 1 ? cluster_seconds + results / peers_write : 0);
-    if (!best.parts || s.seconds < best.seconds) best = s;
-  }
+  for (int64_t c = 1; c <= t.cluster; c *= 2)
+    for (int64_t parts = fewest_subgroups; parts * t.lanes <= t.long_row_lanes; parts *= 2)
+      if (const double s = seconds_of(x, c, parts, t); s > 0 && (!best.parts || s < best.seconds)) best = {c, parts, s};
   return best;
 }
 

@@ -34,6 +34,13 @@ struct Share {
 // The cheapest way on this target.
 Share share_of(const FewRows& x, const target::Target& t);
 
+// Workgroups of a small grid that share a processor, all of them under way at once; 0: the grid is not small.
+int64_t workgroups_of_a_worker(int lanes, int64_t workgroups);
+// Of a lane that keeps `sums` in registers: words of 16 bytes that may be on their way at once; and rounds of a loop whose
+// `loads` words each are so, in equal shares.
+int64_t words_at_once(int lanes, int64_t workgroups, int64_t sums);
+int64_t rounds_at_once(int64_t rounds, int64_t loads, int64_t words);
+
 // The kernel with its folds shared by subgroups, each of which has a part of the terms, and joined in their order; nothing
 // where a statement is no such fold over one block of rows and columns, nor a map of its results.
 std::optional<Kernel> deal_products(const Kernel& k, const target::Target& t);

@@ -1,5 +1,6 @@
 #include "tang/lower/few_rows.hpp"
 
+#include <algorithm>
 #include <set>
 
 #include "tang/base/number.hpp"
@@ -17,6 +18,7 @@ using ir::Comp;
 
 constexpr int64_t least_rows_at_once = 4, most_rows_at_once = 48; // rows: fewer are folded one by one, more are for warpgroups
 constexpr int64_t columns_at_once[] = {8, 16, 32, 64};
+constexpr double kept_near = 32e6; // bytes that the shared cache keeps
 
 struct ProductAxes {
   int rows = -1, columns = -1, terms = -1; // axes of a node: the side with fewer elements is the rows'
@@ -81,6 +83,8 @@ FewColumns columns_of(int64_t rows, int64_t columns, int64_t terms, int64_t sums
     const kernel::Share s = kernel::share_of({rows, c, terms, sums, batch * (columns / c)}, t);
     if (s.parts && (!best.count || s.seconds < best.seconds)) best = {c, s.seconds};
   }
+  const double bytes = 2 * double(batch) * double(terms) * double(rows + sums * columns);
+  if (bytes > kept_near && t.memory_rate > 0) best.seconds += (bytes - kept_near) / t.memory_rate;
   return best;
 }
 

@@ -112,7 +112,7 @@ TEST(few_rows, others_have_another_form) {
 }
 
 TEST(few_rows, parts_are_read_after_they_are_written) {
-  const kernel::Kernel good = legal(product(8, 64, 256)).program.kernels[0].kernel;
+  const kernel::Kernel good = legal(product(8, 64, 128)).program.kernels[0].kernel;
   EXPECT_TRUE(kernel::problems(good).empty());
   kernel::Kernel less = good;
   less.body.erase(std::remove_if(less.body.begin(), less.body.end(), [](auto& s) { return std::holds_alternative<kernel::Barrier>(s.node); }),
