@@ -215,15 +215,14 @@ Time floor(const Work& w, const Machine& m, bool cold) {
     largest("workgroups", double(w.workgroups) * m.workgroup / m.margin);
     // Every kernel is launched, loads something and stores what it made of it. The first one's bytes come
     // from memory where all else was touched; a later one may find what the one before it left.
-    // More workgroups are not sooner over: the largest of the launches with at most as many.
+    // More workgroups are not sooner over: of the launches with at most as many the last. Below one a worker
+    // only what launching more of them and the slowest first load add: the probe's stores meet in one line.
     Start s = m.one;
-    auto at_least = [&](const Start& x) {
-      s.empty = std::max(s.empty, x.empty), s.near = std::max(s.near, x.near);
-      s.cold = std::max(s.cold, x.cold);
-    };
-    for (auto& [n, start] : m.some)
-      if (w.planned && w.workgroups >= n) at_least(start);
-    if (w.planned && w.workgroups >= m.workers) at_least(w.resident ? m.full : m.every);
+    for (auto& [n, x] : m.some) {
+      if (!w.planned || w.workgroups < n) break;
+      s.empty = x.empty, s.near = x.empty + m.one.near - m.one.empty, s.cold = s.near + x.cold - x.near;
+    }
+    if (w.planned && w.workgroups >= m.workers) s = w.resident ? m.full : m.every;
     const double first = w.read <= 0 ? s.empty : cold ? s.cold : s.near;
     const double starts = (first + double(w.launches - 1) * s.near) / m.margin;
     if (w.launches) t.terms.push_back({"launches and first loads", starts}), t.seconds += starts;
