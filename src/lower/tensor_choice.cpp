@@ -294,9 +294,8 @@ struct TensorChooser {
                     Shape{3, 64, 64, 5, 0.9}, Shape{4, 64, 64, 4, 0.93}, Shape{3, 256, 64, 3, 0.9},
                     Shape{3, 192, 64, 3, 0.88}}) {
       // Narrow results: the more rows, the less often the columns; four teams where loops read rows again.
-      const bool narrow = s.columns == 64 && s.math > 2;
-      if (narrow && (n > s.columns || (s.math > 3 && base.outer.empty()))) continue;
-      if (s.math == 3 && !narrow && !base.row_axes.empty()) continue; // boxes are powers of two
+      if (s.math > 2 && s.columns == 64 && (n > 64 || (s.math > 3 && base.outer.empty()))) continue;
+      if (s.math > 2 && s.columns > 64 && !base.row_axes.empty()) continue; // boxes are powers of two
       // Several stored maps of the result hold what they read of other arrays beside it.
       if (s.columns * sums > (stored_maps() > 1 ? 192 : 256)) continue;
       s.loop = int64_t(double(s.loop) / narrower);
@@ -333,8 +332,7 @@ struct TensorChooser {
       r.math = c.s.math;
       r.stages.assign(size_t(sums), sums == 1 ? c.s.stages : stages(c.s.math, c.s.columns * sums, c.s.loop));
       r.order = WorkOrder::grouped;
-      r.split = c.split;
-      if (c.uneven) r.persist = Persist::dynamic;
+      r.split = c.split, r.persist = c.uneven ? Persist::dynamic : r.persist;
       constexpr int registers[][2] = {{}, {40, 232}, {24, 240}, {32, 160}, {32, 112}};
       r.producer_registers = registers[r.math][0], r.math_registers = registers[r.math][1];
       add(team_rows * r.math, c.s.loop, c.s.columns, r);
