@@ -4,8 +4,8 @@
 //   milliseconds (time-late: no kernel begins before the one before it has ended)
 //   parts WORK    each kernel alone      verify WORK      every kernel against the oracle, whole
 //   (small sizes)
-//   choices WORK     a product's candidates of the cost rule, attention's first one with more and more
-//   polynomials, each timed      compile-choices WORK     the same, compiled only
+//   choices WORK [MOST]   a product's candidates of the cost rule, attention's first one with more and more
+//   polynomials, each timed      compile-choices WORK [MOST]   the same, compiled only
 // WORK: gemm M N K nn|nt|tn|tt FORMAT, conv BATCH HEIGHT WIDTH CHANNELS OUTS TAPS STRIDE GROUPS FORMAT
 // (channels last, padded by half the taps), or attention|backward BATCH HEADS KV_HEADS ROWS KEYS D MASK [FORMAT]; the second
 // letter of a transpose is B's: t is [N, K]. MASK: full, causal, window, softcap, alibi, prefix, t5, document
@@ -70,7 +70,7 @@ public:
       return;
     }
     if (verb == "compile-choices") {
-      for (auto& [text, s] : choices(w)) try {
+      for (auto& [text, s] : choices(w, in)) try {
           run::Options o = run::hopper_options();
           o.schedule = s;
           compiler_->compile(run::cuda_source(run::derive(w.graph(), o), o.target), "sm_90a");
@@ -80,7 +80,7 @@ public:
     if (!gpu_) throw Error({}, "no GPU", {}, "compile only");
     std::printf("%s", line.c_str());
     if (verb == "choices") {
-      for (auto& [text, s] : choices(w)) try {
+      for (auto& [text, s] : choices(w, in)) try {
           schedule_ = s, timed_.clear();
           std::printf("\n  %-70s", text.c_str());
           time(w, 10);
@@ -143,8 +143,10 @@ private:
     return o;
   }
 
-  static std::vector<std::pair<std::string, schedule::Schedule>> choices(const Work& w) {
+  static std::vector<std::pair<std::string, schedule::Schedule>> choices(const Work& w, std::istream& in) {
     constexpr int most_split = 2;
+    size_t most = 100;
+    in >> most;
     const run::Options o = run::hopper_options();
     const run::Derivation d = run::derive(w.graph(), o);
     ir::Graph g = *d.plan.graph;
@@ -164,7 +166,7 @@ private:
         f.roles = c.roles, f.vectors = 1;
         for (size_t a = 0; a < c.tile.size(); ++a) f.tile[int(a)] = c.tile[a];
         if (!w.attends()) {
-          out.emplace_back(c.text, s);
+          if (out.size() < most) out.emplace_back(c.text, s);
           continue;
         }
         for (int n = 0; n < 6; ++n) {

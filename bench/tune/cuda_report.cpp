@@ -94,7 +94,9 @@ std::string machine_text(const tune::Machine& m) {
     return number("%.3f", x.empty * 1e6) + " us empty, " + number("%.3f", x.near * 1e6) + " that loads from L2 and stores, " +
            number("%.3f", x.cold * 1e6) + " from memory";
   };
-  s += "- a launch that waits for the one before: of one workgroup " + start(m.one) + "; of one a worker " + start(m.every) +
+  s += "- a launch that waits for the one before: of one workgroup " + start(m.one);
+  for (auto& [n, x] : m.some) s += "; of " + std::to_string(n) + " " + start(x);
+  s += "; of one a worker " + start(m.every) +
        "; of one a worker with 200 KiB of shared memory " + start(m.full) + "; one that may start early, empty " +
        number("%.3f", m.begin_early * 1e6) + " us; a further workgroup " + number("%.2f", m.workgroup * 1e9) + " ns\n";
   s += "- reads from memory against bytes in flight (one workgroup a worker):\n\n| bytes a worker |";

@@ -2,12 +2,11 @@
 #include "tang/emit/cuda.hpp"
 #include "tang/emit/gpu_teams.hpp"
 #include "tang/emit/shared_text.hpp"
+#include "tang/kernel/products.hpp"
 
 namespace tang::emit {
 
 namespace {
-constexpr int64_t processors = 128, most_resident = 2048; // at least that many on such a chip; lanes of one
-constexpr int64_t least_resident = 512; // lanes of a processor that leave each 128 registers: more are not asked for
 constexpr int resident_lanes = 1024; // of clusters on one processor: one waits for memory while another computes
 
 const char* const cuda_head = R"(typedef signed char int8_t; typedef short int16_t; typedef int int32_t; typedef long long int64_t;
@@ -114,12 +113,10 @@ public:
     const int lanes = k.lanes / k.cluster;
     // Workgroups of a small grid are all under way at once: told so, the compiler keeps all that a lane loads in registers
     // instead of room for more of them.
-    const int64_t each = (kernel::workgroups(k) + processors - 1) / processors;
-    const std::string room = each * lanes < most_resident ? ", " + std::to_string(std::clamp<int64_t>(least_resident / lanes, 1, std::max<int64_t>(1, each))) : "";
-    std::string bounds = "__launch_bounds__(" + std::to_string(lanes) + room + ") ";
-    if (k.cluster > 1)
-      bounds = "__cluster_dims__(" + std::to_string(k.cluster) + ", 1, 1) __launch_bounds__(" + std::to_string(lanes) +
-               ", " + std::to_string(std::max(1, resident_lanes / lanes)) + ") ";
+    int64_t room = kernel::workgroups_of_a_worker(lanes, kernel::workgroups(k) * k.cluster);
+    if (!room && k.cluster > 1) room = std::max(1, resident_lanes / lanes);
+    std::string bounds = k.cluster > 1 ? "__cluster_dims__(" + std::to_string(k.cluster) + ", 1, 1) " : "";
+    bounds += "__launch_bounds__(" + std::to_string(lanes) + (room ? ", " + std::to_string(room) : "") + ") ";
     return "extern \"C\" __global__ void " + bounds + k.name + "(" +
            arguments(k, "") + ")";
   }

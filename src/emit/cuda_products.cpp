@@ -14,13 +14,12 @@ namespace tang::emit {
 
 namespace {
 constexpr int64_t tall = 16, wide = 8, unrolled_rounds = 16;
-constexpr int64_t most_on_their_way = 24; // words of 16 bytes of a lane
 
 class Product {
 public:
   Product(Unit& u, const GpuDialect& d, const kernel::Fold& f) : u_(u), d_(d), f_(f) {
     const auto factors = kernel::matrix_factors(u.k, f);
-    check(factors && f.kept.size() == 3 && f.folded.size() == 2, "a fold of products that subgroups share");
+    check(factors && f.kept.size() == 4 && f.folded.size() == 2, "a fold of products that subgroups share");
     factors_ = *factors;
     auto blocks = [&](size_t a, size_t b) { return ceil_div(f.kept[a].extent, tall) * ceil_div(f.kept[b].extent, wide); };
     tall_ = blocks(1, 0) < blocks(0, 1) ? 1 : 0;
@@ -29,7 +28,9 @@ public:
   void print() {
     u_.open("");
     u_.line("const int g = lane % 32 / 4, t = lane % 4;");
-    u_.line(d_.constant(d_.integer, name(f_.kept[2].var), "lane / 32"));
+    const std::string parts = number(f_.kept[3].extent);
+    u_.line(d_.constant(d_.integer, name(f_.kept[2].var), "lane / 32 / " + parts));
+    u_.line(d_.constant(d_.integer, name(f_.kept[3].var), "lane / 32 % " + parts));
     u_.line(d_.constant(d_.integer, name(f_.folded[1].var), "t * 8"));
     for (size_t c = 0; c < factors_.size(); ++c)
       u_.line("float c" + number(int64_t(c)) + "[" + number(rows()) + "][" + number(columns()) + "][4] = {};");
@@ -38,7 +39,9 @@ public:
     int64_t loads = 0;
     for (auto& [r, side] : side_of) loads += held(side);
     const kernel::TileAxis round = f_.folded[0];
-    const int64_t batch = std::clamp<int64_t>(most_on_their_way / loads, 1, round.extent), batches = ceil_div(round.extent, batch);
+    const int64_t words = kernel::words_at_once(u_.k.lanes / u_.k.cluster, kernel::workgroups(u_.k) * u_.k.cluster,
+                                                4 * int64_t(factors_.size()) * rows() * columns());
+    const int64_t batch = kernel::rounds_at_once(round.extent, loads, words), batches = ceil_div(round.extent, batch);
     u_.line(std::string("#pragma unroll") + (batches * batch > unrolled_rounds ? " 1" : ""));
     u_.open("for (int first = 0; first < " + number(batches * batch) + "; first += " + number(batch) + ")");
     for (auto& [r, side] : side_of) u_.line("uint4 q" + number(r) + "[" + number(batch) + "][" + number(held(side)) + "] = {};");

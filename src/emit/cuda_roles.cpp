@@ -17,6 +17,9 @@ constexpr int open_barrier =
     1; // named barriers: 0 is the workgroup's, then one a team for turns, then one a team to meet
 constexpr int box_bytes = 8192;  // a team's 64 rows of 128 bytes
 constexpr int warp_bytes = 2048; // a warp's 16
+constexpr int beside_sums = 26;  // registers of an instruction that sums in registers, as ptxas asks for them
+const char* const slice = "template <int N, int At, class T, int M> TANG T (&tang_slice(T (&x)[M]))[N] "
+                          "{ return *(T (*)[N])(x + At); }\n";
 
 class Printer {
 public:
@@ -209,10 +212,18 @@ private:
 };
 
 void Printer::print(const Issue& x) {
-  const MatrixInstruction m{x.n, x.a_tile >= 0, x.a.k_major, x.b.k_major, x.format};
-  if (known_.insert(emit::name(m)).second)
-    instructions_ +=
-        "#ifndef " + emit::name(m) + "_\n#define " + emit::name(m) + "_\n" + emit::text(m) + "#endif\n";
+  // An instruction takes no more registers than a lane has at the launch: else it is two, of half the columns.
+  const int64_t bits = expr::row(x.format).bits;
+  const bool wide = x.n / 2 + beside_sums > 65536 / p_.fields.threads() / 8 * 8;
+  const int n = wide ? x.n / 2 : x.n;
+  const int64_t half = x.b.k_major ? n * 8 : n * bits / 8 / 128 * x.b.lead; // places of 16 bytes
+  const MatrixInstruction m{n, x.a_tile >= 0, x.a.k_major, x.b.k_major, x.format};
+  auto define = [&](const std::string& what, const std::string& how) {
+    if (known_.insert(what).second)
+      instructions_ += "#ifndef " + what + "_\n#define " + what + "_\n" + how + "#endif\n";
+  };
+  define(emit::name(m), emit::text(m));
+  if (wide) define("tang_slice", slice);
   u.open("");
   if (x.a_tile < 0) u.line("const uint32_t a = " + low(x.a) + ";");
   u.line("const uint32_t b = " + low(x.b) + ";");
@@ -220,8 +231,11 @@ void Printer::print(const Issue& x) {
   for (size_t s = 0; s < x.b.steps.size(); ++s) {
     const std::string a = x.a_tile >= 0 ? "&m" + number(x.a_tile) + "[" + number(int64_t(4 * s)) + "]"
                                         : "tang_window(a + " + number(x.a.steps[s]) + ")";
-    u.line(emit::name(m) + "<" + (x.fresh && !s ? "0" : "1") + ">(" + summed(x.dst) + ", " + a +
-           ", tang_window(b + " + number(x.b.steps[s]) + "));");
+    for (int part = 0; part < (wide ? 2 : 1); ++part)
+      u.line(emit::name(m) + "<" + (x.fresh && !s ? "0" : "1") + ">(" +
+             (wide ? "tang_slice<" + number(n / 2) + ", " + number(part * n / 2) + ">(" + summed(x.dst) + ")"
+                   : summed(x.dst)) +
+             ", " + a + ", tang_window(b + " + number(x.b.steps[s] + part * half) + "));");
   }
   u.line("tang_mma_commit();");
   u.close();

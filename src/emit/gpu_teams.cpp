@@ -319,6 +319,18 @@ private:
         continue;
       }
       if (u_.memory(r.memory).team == kernel::Team::cluster) { // a lane for each copy
+        if (u_.memory(r.memory).lanes == kernel::Lanes::partial) { // it lies in one of them
+          check(w_.team() == 1, "a lane a result");
+          kernel::Ref in_part = r;
+          in_part.index[0] = {};
+          const std::string owner = "(" + text(offset(u_, in_part)) + ") % " + number(u_.k.lanes) + " / " +
+                                    number(u_.k.lanes / u_.k.cluster);
+          u_.line(store_element(u_, u_.memory(r.memory).format,
+                                "tang_peer(m" + std::to_string(r.memory) + " + " + text(offset(u_, r)) + ", " +
+                                    owner + ")[0]",
+                                stored(c)));
+          continue;
+        }
         const std::string of = "lane % " + number(w_.team());
         check(f_.deal.each && w_.team() >= u_.k.cluster, "a lane for every workgroup of a cluster");
         u_.line("if (" + of + " < " + number(u_.k.cluster) + ") " +

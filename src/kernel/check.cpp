@@ -203,13 +203,29 @@ private:
     for (auto& d : x.dst) {
       if (x.accumulate) reads(d, points, &x.body, written);
       writes(d, points, &x.body, written);
-      one_point_each(d, x.kept, outer, points, &x.body);
+      one_point_each(d, of_a_workgroup(x, d), outer, points, &x.body);
     }
     std::vector<TileAxis> every = x.kept;
     every.insert(every.end(), x.folded.begin(), x.folded.end());
     for (auto& d : x.dst)
       for (auto& r : x.body.refs)
         if (r.memory == d.memory) in_place({d}, x.body, every);
+  }
+
+  // A workgroup's tile is one in each of a cluster: without the axis that numbers the workgroups, if the deal makes one do so
+  // (the teams of the axes inside it are the lanes of a workgroup).
+  std::vector<TileAxis> of_a_workgroup(const Fold& x, const Ref& dst) const {
+    std::vector<TileAxis> out = x.kept;
+    if (k_.cluster == 1 || !x.deal.team || !valid(dst.memory) || memory(dst.memory).home != Home::shared ||
+        memory(dst.memory).team == Team::cluster)
+      return out;
+    int64_t lanes = x.deal.team;
+    for (size_t a = out.size(); a-- > 0; lanes *= out[a].extent)
+      if (lanes == k_.lanes / k_.cluster && out[a].extent == k_.cluster) {
+        out.erase(out.begin() + long(a));
+        break;
+      }
+    return out;
   }
 
   Affine flat(const std::vector<TileAxis>& a) const {

@@ -234,8 +234,8 @@ struct Kernel {
   // lane l. Lanes meet at Barriers only. A tile in registers is read by the lanes that wrote the element: with
   // `Lanes::replicated` all lanes of a team hold it.
   int lanes = 1, subgroup = 1;
-  // Workgroups that share a block of the grid, `lanes` / cluster lanes each, in order. A tile of a workgroup is
-  // then one in each, for its own lanes; a tile of the cluster has a copy in each, and a write goes to all of them.
+  // Workgroups that share a block of the grid, `lanes` / cluster lanes each. A workgroup's tile is one in each; of the
+  // cluster's each has a copy, all of which a write goes to, or (`partial`) places of coordinate 0 mod lanes in its own.
   int cluster = 1;
 
   Var fresh(const std::string& stem); // a new variable with a unique name

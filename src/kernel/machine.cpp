@@ -29,8 +29,13 @@ Machine::Machine(const Kernel& k, std::vector<Buffer>& globals, const Options& o
   size_t arg = 0;
   for (auto& m : k.memories) {
     Store s;
-    const size_t size = size_t(m.size());
     s.tile = m.home != Home::global;
+    s.far = k.cluster > 1 && (!s.tile || m.team == Team::cluster);
+    s.own = k.lanes > 1 && m.home == Home::register_;
+    // A workgroup's tile is one in each of a cluster, for its own lanes.
+    s.copy = m.size(), s.copies = k.cluster > 1 && s.tile && !s.far && !s.own ? k.cluster : 1;
+    if (s.tile && s.far && m.lanes == Lanes::partial) s.dealt = m.strides[0];
+    const size_t size = size_t(m.size()) * size_t(s.copies);
     s.format = m.format;
     s.real = expr::type_of(m.format) == Type::real;
     if (s.tile) {
@@ -51,8 +56,6 @@ Machine::Machine(const Kernel& k, std::vector<Buffer>& globals, const Options& o
       }
     }
     if (k.lanes > 1 && (s.tile || s.writable)) {
-      s.own = m.home == Home::register_;
-      s.far = k.cluster > 1 && (!s.tile || m.team == Team::cluster);
       if (s.own) s.held_by.resize(size);
       s.wrote.resize(size), s.saw.resize(size);
       s.wrote_at.resize(size, -1), s.saw_at.resize(size, -1);
@@ -74,10 +77,17 @@ void Machine::deal(int64_t from, int n) {
   holders = 1;
   for (int l = 0; l < n; ++l) lane_of[size_t(l)] = int((from + l) % kernel.lanes);
 }
-bool Machine::elsewhere(const Store& s, size_t e, int lane) const {
-  if (kernel.cluster == 1 || !s.tile || s.far || !s.written[e]) return false;
-  const int each = kernel.lanes / kernel.cluster, from = s.wrote[e] / each;
-  return lane / each != from || (lane + holders - 1) / each != from;
+const int64_t* Machine::in_copies(const Store& s, const int64_t* at, Mask mask, int n) {
+  if (s.copies == 1) return at;
+  const int64_t lanes = kernel.lanes / kernel.cluster;
+  each(mask, n, [&](int l) { place_[size_t(l)] = at[l] + lane_of[size_t(l)] / lanes * s.copy; });
+  return place_.data();
+}
+// Lanes of several workgroups read one tile of theirs at once, each its own; or a part of a tile that lies in another.
+bool Machine::apart(const Store& s, size_t e, int lane) const {
+  const int lanes = kernel.lanes / kernel.cluster, last = (lane + holders - 1) / lanes;
+  if (s.dealt) lane = lane / lanes == last ? int(int64_t(e) % s.dealt % kernel.lanes) : lane;
+  return (s.copies > 1 || s.dealt) && last != lane / lanes;
 }
 Mask Machine::read_by_lanes(Store& s, const int64_t* at, Mask mask, int n) {
   Mask bad = 0;
@@ -90,7 +100,7 @@ Mask Machine::read_by_lanes(Store& s, const int64_t* at, Mask mask, int n) {
     }
     const int lane = holders > 1 ? several : lane_of[size_t(l)];
     if (s.wrote_at[e] == epoch(s) && s.wrote[e] != lane) bad |= Mask(1) << l;
-    if (elsewhere(s, e, lane_of[size_t(l)])) bad |= Mask(1) << l;
+    if (apart(s, e, lane_of[size_t(l)])) bad |= Mask(1) << l;
     s.saw[e] = s.saw_at[e] == epoch(s) && s.saw[e] != lane ? several : lane;
     s.saw_at[e] = epoch(s);
   });
@@ -115,6 +125,7 @@ Mask Machine::written_by_lanes(Store& s, const int64_t* at, Mask mask, int n) {
 }
 Machine::Trouble Machine::load(int memory, const int64_t* at, Mask mask, int n, Reg& into) {
   Store& s = stores_[size_t(memory)];
+  at = in_copies(s, at, mask, n);
   Trouble t;
   counts_[size_t(memory)].loads += __builtin_popcountll(mask);
   if (!s.wrote.empty()) t.lane_race = read_by_lanes(s, at, mask, n);
@@ -139,6 +150,7 @@ Machine::Trouble Machine::load(int memory, const int64_t* at, Mask mask, int n, 
 }
 Machine::Trouble Machine::store(int memory, const int64_t* at, Mask mask, int n, const Reg& from) {
   Store& s = stores_[size_t(memory)];
+  at = in_copies(s, at, mask, n);
   Trouble t;
   counts_[size_t(memory)].stores += __builtin_popcountll(mask);
   if (!s.writable) {

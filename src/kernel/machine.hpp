@@ -54,6 +54,9 @@ class Machine {
     bool own = false; // registers of the lanes that wrote them
     bool far = false; // lanes of several workgroups share it: they meet at barriers of the cluster
     std::vector<int> held_by;
+    int64_t copy = 0; // elements of one of `copies`
+    int copies = 1;
+    int64_t dealt = 0; // of a tile that lies partially in each workgroup: elements of a part
     bool tile = false, real = false, readable = true, writable = true;
     Format format = Format::f32;
   };
@@ -64,7 +67,9 @@ class Machine {
   Mask read_by_lanes(Store& s, const int64_t* at, Mask mask, int n);
   Mask written_by_lanes(Store& s, const int64_t* at, Mask mask, int n);
   int64_t epoch(const Store& s) const { return s.far ? far_epoch_ : epoch_; }
-  bool elsewhere(const Store& s, size_t e, int lane) const; // written in another workgroup, for that one alone
+  const int64_t* in_copies(const Store& s, const int64_t* at, Mask mask, int n); // each lane's in its workgroup's tile
+  bool apart(const Store& s, size_t e, int lane) const;
+  std::array<int64_t, width> place_{};
   int64_t workgroup_ = 0, epoch_ = 0, far_epoch_ = 0;
 };
 

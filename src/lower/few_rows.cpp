@@ -1,5 +1,6 @@
 #include "tang/lower/few_rows.hpp"
 
+#include <algorithm>
 #include <set>
 
 #include "tang/base/number.hpp"
@@ -16,7 +17,8 @@ namespace {
 using ir::Comp;
 
 constexpr int64_t least_rows_at_once = 4, most_rows_at_once = 48; // rows: fewer are folded one by one, more are for warpgroups
-constexpr int64_t columns_at_once[] = {8, 16, 32};
+constexpr int64_t columns_at_once[] = {8, 16, 32, 64};
+constexpr double kept_near = 32e6; // bytes that the shared cache keeps
 
 struct ProductAxes {
   int rows = -1, columns = -1, terms = -1; // axes of a node: the side with fewer elements is the rows'
@@ -68,29 +70,21 @@ private:
   const plan::Group& group_;
 };
 
-// Fitted to 16 products of a layer with 8 and 48 rows on an H200 (2026-11-30, `bench_tune_cuda run`; beside them the rule for
-// warpgroups): a worker reads its columns and all rows, and all of them share a cache.
-constexpr double worker_reads = 110e9, workers_read = 8e12; // bytes/s
-
 struct FewColumns {
   int64_t count = 0;
-  double seconds = 0; // without what every kernel takes
+  double seconds = 0;
 };
 
-// `sums` products of `rows` x `terms` with `columns` x `terms`.
-double seconds_of(int64_t at_once, int64_t rows, int64_t columns, int64_t terms, int64_t sums, int64_t batch, const target::Target& t) {
-  const double bytes = 2 * double(terms) * double(rows + sums * at_once);
-  const int64_t workgroups = batch * (columns / at_once);
-  return double(ceil_div(workgroups, int64_t(t.workers))) * bytes / worker_reads + double(workgroups) * bytes / workers_read;
-}
-
+// `sums` products of `rows` x `terms` with `columns` x `terms`: the columns of a workgroup. `batch`: of all that.
 FewColumns columns_of(int64_t rows, int64_t columns, int64_t terms, int64_t sums, int64_t batch, const target::Target& t) {
   FewColumns best;
   for (int64_t c : columns_at_once) {
     if (columns % c) continue;
-    const double s = seconds_of(c, rows, columns, terms, sums, batch, t);
-    if (!best.count || s < best.seconds) best = {c, s};
+    const kernel::Share s = kernel::share_of({rows, c, terms, sums, batch * (columns / c)}, t);
+    if (s.parts && (!best.count || s.seconds < best.seconds)) best = {c, s.seconds};
   }
+  const double bytes = 2 * double(batch) * double(terms) * double(rows + sums * columns);
+  if (bytes > kept_near && t.memory_rate > 0) best.seconds += (bytes - kept_near) / t.memory_rate;
   return best;
 }
 

@@ -24,7 +24,7 @@ constexpr double lane_seconds = 0.8e-9;  // of a value that lanes store where no
 // A worker alone, and its share where all are busy: of the mean arithmetic rate, of the mean rate of the near
 // cache.
 constexpr double one_computes = 1.11, all_compute = 0.88, one_reads = 2.95, all_read = 2.1;
-constexpr double crooked = 2;       // rows of terms that begin in the middle of a 128-byte line
+constexpr double crooked = 2;       // rows of terms that begin in the middle of a sector of 32 bytes
 constexpr double from_near = 1.3;   // operands that a cache keeps from one use to the next
 constexpr int64_t long_loop = 8192; // blocks are so many that a wider one beats a second slot
 
@@ -273,12 +273,12 @@ struct TensorChooser {
       double seconds;
       Shape s;
       int64_t split;
+      bool uneven; // its last blocks read less, and reads are what it waits for
     };
 
     const int64_t n = extent(columns), k = extent(base.loop);
-    int64_t sums = 0; // of one block's rows and columns, each with a ring and results of its own
+    int64_t sums = 0, batch = 1, m = 1, around = 1; // sums of one block, each with a ring; loops around the loop
     for (auto& form : forms.members) sums += int64_t(form.contractions.size());
-    int64_t batch = 1, m = 1, around = 1; // loops around the loop
     for (int a : base.outer) around *= extent(a);
     for (size_t a = 0; a < group.extent.size(); ++a) {
       if (group.role[a] != plan::Role::grid || int(a) == columns) continue;
@@ -286,21 +286,21 @@ struct TensorChooser {
     }
     const double narrower = double(expr::row(base.format).bits) / 16; // a box is 128 bytes of terms
     // Loops around one read the rows' operand at overlapping places.
-    const double memory =
-        double(batch) * double(m * k + around * sums * k * n + m * n) * 2 * narrower / (t.memory_rate * from_near);
+    const double all = double(batch) * double(m * k + around * sums * k * n + m * n) * 2 * narrower;
     std::vector<Candidate> order;
     for (Shape s : {Shape{2, 256, 64, 4, 1.0}, Shape{2, 192, 64, 4, 0.97}, Shape{2, 128, 64, 6, 0.93},
                     Shape{2, 64, 128, 4, 0.9}, Shape{1, 256, 64, 4, 0.96}, Shape{1, 192, 64, 6, 0.93}, Shape{1, 128, 128, 4, 0.9},
                     Shape{1, 96, 128, 5, 0.87}, Shape{1, 64, 128, 6, 0.73}, Shape{1, 32, 128, 8, 0.5},
-                    Shape{3, 64, 64, 5, 0.9}, Shape{4, 64, 64, 4, 0.93}}) {
+                    Shape{3, 64, 64, 5, 0.9}, Shape{4, 64, 64, 4, 0.93}, Shape{3, 256, 64, 3, 0.9},
+                    Shape{3, 192, 64, 3, 0.88}}) {
       // Narrow results: the more rows, the less often the columns; four teams where loops read rows again.
-      if (s.math > 2 && (n > s.columns || (s.math > 3 && base.outer.empty()))) continue;
+      if (s.math > 2 && s.columns == 64 && (n > 64 || (s.math > 3 && base.outer.empty()))) continue;
+      if (s.math > 2 && s.columns > 64 && !base.row_axes.empty()) continue; // boxes are powers of two
       // Several stored maps of the result hold what they read of other arrays beside it.
       if (s.columns * sums > (stored_maps() > 1 ? 192 : 256)) continue;
       s.loop = int64_t(double(s.loop) / narrower);
       if (sums > 1) s.loop = std::min(s.loop, int64_t(64 / narrower)); // shorter slots, and more of them
-      if (s.loop >= 2 * k && double(s.loop) > 64 / narrower)
-        s.loop /= 2, s.stages *= 2; // no slots of nothing
+      if (s.loop >= 2 * k && double(s.loop) > 64 / narrower) s.loop /= 2, s.stages *= 2; // no slots of nothing
       const int64_t rows = team_rows * s.math, steps = around * ((k + s.loop - 1) / s.loop);
       const double depth = double(s.loop);
       const int64_t most_split = around > 1 || sums > 1 ? 1 : 16;
@@ -314,15 +314,16 @@ struct TensorChooser {
         const double reads = std::min(one_reads, all_read * idle) * t.near_rate;
         const double arithmetic = 2 * double(sums * rows * s.columns) * depth / (computes * s.reached);
         const double bytes = 2 * narrower * double(std::min(rows, m) + sums * std::min(s.columns, n)) * depth *
-                             (k * expr::row(base.format).bits / 8 % 128 ? crooked : 1) / reads;
+                             ((k * expr::row(base.format).bits / 8 + 15) / 16 % 2 ? crooked : 1) / reads;
         const double step = std::max({arithmetic, bytes, double(sums) * step_seconds * depth * narrower / 128});
         // A part is stored by each team; of a tile's parts one block reads all, a team its rows alone.
         const double part_bytes = double(team_rows * s.columns) * 4;
         double store = split > 1 ? double(s.math + 1) * part_bytes / t.near_rate : 0;
         if (s.columns % 64) store += lane_seconds * double(std::min(team_rows, m) * std::min(s.columns, n));
-        double seconds = std::max(waves * (double(part) * step + block_seconds + store), memory);
+        double seconds = std::max(waves * (double(part) * step + block_seconds + store), all / (t.memory_rate * from_near));
         if (split > 1) seconds += join_seconds + double(split) * part_bytes / t.near_rate;
-        order.push_back({seconds, s, split});
+        const double full = double(m * n) / double(rows * s.columns * row_blocks(rows) * blocks(columns, s.columns));
+        order.push_back({seconds, s, split, split == 1 && waves > 3 && full < 0.96 && bytes > arithmetic});
       }
     }
     std::stable_sort(order.begin(), order.end(), [](auto& a, auto& b) { return a.seconds < b.seconds; });
@@ -331,10 +332,9 @@ struct TensorChooser {
       r.math = c.s.math;
       r.stages.assign(size_t(sums), sums == 1 ? c.s.stages : stages(c.s.math, c.s.columns * sums, c.s.loop));
       r.order = WorkOrder::grouped;
-      r.split = c.split;
-      if (r.math == 1) r.producer_registers = 40, r.math_registers = 232;
-      if (r.math == 3) r.producer_registers = 32, r.math_registers = 160;
-      if (r.math == 4) r.producer_registers = 32, r.math_registers = 112;
+      r.split = c.split, r.persist = c.uneven ? Persist::dynamic : r.persist;
+      constexpr int registers[][2] = {{}, {40, 232}, {24, 240}, {32, 160}, {32, 112}};
+      r.producer_registers = registers[r.math][0], r.math_registers = registers[r.math][1];
       add(team_rows * r.math, c.s.loop, c.s.columns, r);
       out.back().seconds = c.seconds;
     }

@@ -123,7 +123,7 @@ Work work_of(const std::vector<const kernel::Kernel*>& kernels, const Machine& m
   w.read = read;
   for (auto* k : kernels) {
     const kernel::Traffic t = kernel::traffic(*k, m.lanes);
-    const int64_t groups = kernel::workgroups(*k);
+    const int64_t groups = kernel::workgroups(*k) * k->cluster; // launched
     if (!groups) continue;
     ++w.launches;
     w.workgroups = groups, w.planned = true;
@@ -215,8 +215,14 @@ Time floor(const Work& w, const Machine& m, bool cold) {
     largest("workgroups", double(w.workgroups) * m.workgroup / m.margin);
     // Every kernel is launched, loads something and stores what it made of it. The first one's bytes come
     // from memory where all else was touched; a later one may find what the one before it left.
-    const bool all = w.planned && w.workgroups >= m.workers;
-    const Start& s = !all ? m.one : w.resident ? m.full : m.every;
+    // More workgroups are not sooner over: of the launches with at most as many the last. Below one a worker
+    // only what launching more of them and the slowest first load add: the probe's stores meet in one line.
+    Start s = m.one;
+    for (auto& [n, x] : m.some) {
+      if (!w.planned || w.workgroups < n) break;
+      s.empty = x.empty, s.near = x.empty + m.one.near - m.one.empty, s.cold = s.near + x.cold - x.near;
+    }
+    if (w.planned && w.workgroups >= m.workers) s = w.resident ? m.full : m.every;
     const double first = w.read <= 0 ? s.empty : cold ? s.cold : s.near;
     const double starts = (first + double(w.launches - 1) * s.near) / m.margin;
     if (w.launches) t.terms.push_back({"launches and first loads", starts}), t.seconds += starts;

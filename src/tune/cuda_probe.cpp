@@ -318,6 +318,8 @@ private:
   void launches(Machine& m) {
     const int64_t sms = gpu_->processors();
     m.one = start_of(1, 32, 0);
+    for (int64_t n : {8, 16, 32, 64, 96})
+      if (n < sms) m.some.emplace_back(n, start_of(n, 32, 0));
     m.every = start_of(sms, 64, 0);
     m.full = start_of(sms, 384, 200 << 10);
     m.call = m.one.empty, m.launch = chain({"probe_empty", sms, 256});

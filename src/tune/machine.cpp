@@ -41,6 +41,9 @@ std::string as_json(const Machine& m) {
     doc["matrix_flop_s"] = as_json(m.matrix);
     doc["one_workgroup"] = as_json(m.one), doc["one_a_worker"] = as_json(m.every);
     doc["all_shared_memory"] = as_json(m.full);
+    doc["some_workgroups"] = ordered_json::array();
+    for (auto& [n, start] : m.some)
+      doc["some_workgroups"].push_back(as_json(start)), doc["some_workgroups"].back()["workgroups"] = n;
     doc["begin_early_s"] = m.begin_early, doc["ingress_bytes_s"] = m.ingress;
     doc["in_flight"] = ordered_json::array();
     for (auto& f : m.in_flight) doc["in_flight"].push_back({{"bytes", f.bytes}, {"read_bytes_s", f.rate}});
@@ -87,6 +90,8 @@ Result<Machine> machine_of(const std::string& json) {
       };
       m.one = start(doc.at("one_workgroup")), m.every = start(doc.at("one_a_worker"));
       m.full = start(doc.at("all_shared_memory")), m.begin_early = doc.at("begin_early_s");
+      for (auto& x : doc.value("some_workgroups", ordered_json::array()))
+        m.some.emplace_back(x.at("workgroups"), start(x));
       m.ingress = doc.at("ingress_bytes_s");
       for (auto& f : doc.at("in_flight")) m.in_flight.push_back({f.at("bytes"), f.at("read_bytes_s")});
     }

@@ -58,6 +58,7 @@ struct Machine {
   // Of a GPU; 0 elsewhere.
   Rate matrix;            // flop/s of matrix instructions on 16-bit operands
   Start one, every, full; // of one workgroup; of one a worker; .. with nearly all of its shared memory
+  std::vector<std::pair<int64_t, Start>> some; // of so many workgroups, fewer than workers; the fewest first
   double begin_early =
       0;              // s of an empty launch that may start before the one before it ends, and waits inside
   double ingress = 0; // bytes/s that one worker alone reads from the second level

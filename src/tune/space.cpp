@@ -133,17 +133,24 @@ struct Maker {
   // Of products with few rows, the columns of a workgroup.
   std::optional<lower::Choice> few_rows() { return lower::few_rows(g, plan, group, o.schedule, o.target); }
 
+  // The same with columns told: there may be such a form where the rule takes another.
+  bool few_rows_of(const GroupFields& f, int axis) {
+    schedule::Schedule s = o.schedule;
+    s.groups[schedule::key(g, group.members[0].node)] = f;
+    const auto few = lower::few_rows(g, plan, group, s, o.target);
+    const int64_t n = f.tile.at(axis);
+    return few && few->tile[size_t(axis)] == n && n < group.extent[size_t(axis)];
+  }
+
   // Blocks and roles of a kernel of matrix instructions, in the order of the rule: its best first.
   std::vector<Change> role_changes() {
     std::vector<Change> out;
-    if (const auto few = few_rows())
-      for (size_t a = 0; a < few->tile.size(); ++a)
-        for (int64_t n : {8, 16, 32})
-          if (group.role[a] == plan::Role::grid && few->tile[a] != n && few->tile[a] < group.extent[a]) {
-            GroupFields f;
-            f.tile[int(a)] = n;
-            out.push_back({"roles", f});
-          }
+    for (int a = 0; a < int(group.extent.size()); ++a)
+      for (int64_t n : {8, 16, 32, 64}) {
+        GroupFields f;
+        f.tile[a] = n;
+        if (group.role[size_t(a)] == plan::Role::grid && few_rows_of(f, a)) out.push_back({"roles", f});
+      }
     const auto all = lower::tensor_choices(g, plan, group,
                                            lower::choose(g, group, o.schedule, o.target, true), {}, o.target);
     if (!all) return out;

@@ -112,7 +112,7 @@ TEST(few_rows, others_have_another_form) {
 }
 
 TEST(few_rows, parts_are_read_after_they_are_written) {
-  const kernel::Kernel good = legal(product(8, 64, 256)).program.kernels[0].kernel;
+  const kernel::Kernel good = legal(product(8, 64, 128)).program.kernels[0].kernel;
   EXPECT_TRUE(kernel::problems(good).empty());
   kernel::Kernel less = good;
   less.body.erase(std::remove_if(less.body.begin(), less.body.end(), [](auto& s) { return std::holds_alternative<kernel::Barrier>(s.node); }),
@@ -124,4 +124,44 @@ TEST(few_rows, parts_are_read_after_they_are_written) {
       if (m.home == kernel::Home::global) globals.push_back({std::vector<double>(size_t(m.size()), 0.5), std::vector<int64_t>(size_t(m.size()), 1)});
     EXPECT_EQ(kernel::simulate(*k, globals).faults.empty(), k == &good);
   }
+}
+
+// Long sums of wide blocks: workgroups of a cluster have a part of the terms each, and a lane a result adds what they have.
+TEST(few_rows, workgroups_of_a_cluster_share_the_terms) {
+  for (auto [m, n, k] : {std::array<int64_t, 3>{48, 128, 2048}, {17, 48, 4096}, {8, 64, 8192}}) {
+    const Graph g = product(m, n, k);
+    EXPECT_GT(legal(g).program.kernels[0].kernel.cluster, 1) << m;
+    expect_shared(g);
+  }
+  expect_shared(gated(20, 64, 4096));
+  const kernel::Kernel good = legal(product(48, 128, 2048)).program.kernels[0].kernel;
+  int far = 0;
+  for (size_t s = 0; s < good.body.size(); ++s) {
+    auto* b = std::get_if<kernel::Barrier>(&good.body[s].node);
+    if (!b) continue;
+    far += b->team == kernel::Team::cluster;
+    kernel::Kernel less = good;
+    less.body.erase(less.body.begin() + long(s));
+    std::vector<kernel::Buffer> globals;
+    for (auto& m : less.memories)
+      if (m.home == kernel::Home::global) globals.push_back({std::vector<double>(size_t(m.size()), 0.5), std::vector<int64_t>(size_t(m.size()), 1)});
+    EXPECT_FALSE(kernel::simulate(less, globals).faults.empty()) << s;
+  }
+  EXPECT_EQ(far, 1);
+  // What the workgroups have of a result goes to the one that adds it, and is nowhere else.
+  kernel::Kernel moved = good;
+  int dealt = 0;
+  for (auto& s : moved.body)
+    if (auto* f = std::get_if<kernel::Fold>(&s.node))
+      for (auto& r : f->body.refs)
+        if (moved.memories[size_t(r.memory)].lanes == kernel::Lanes::partial) {
+          ++dealt;
+          kernel::Affine& line = r.index[1].affine; // of another lane
+          line = kernel::constant(47) - line;
+        }
+  ASSERT_EQ(dealt, 1);
+  std::vector<kernel::Buffer> globals;
+  for (auto& m : moved.memories)
+    if (m.home == kernel::Home::global) globals.push_back({std::vector<double>(size_t(m.size()), 0.5), std::vector<int64_t>(size_t(m.size()), 1)});
+  EXPECT_FALSE(kernel::simulate(moved, globals).faults.empty());
 }

@@ -92,8 +92,8 @@ struct Roles {
   std::vector<kernel::Buffer> before, want;
 };
 
-Roles roles(const ir::Graph& g, int split = 1) {
-  const Derived d = derive(g, {}, warpgroups_alone());
+Roles roles(const ir::Graph& g, int split = 1, const schedule::Schedule& s = {}) {
+  const Derived d = derive(g, s, warpgroups_alone());
   const auto found =
       std::find_if(d.program.kernels.begin(), d.program.kernels.end(), [](auto& l) { return bool(l.roles); });
   check(found != d.program.kernels.end(), "no kernel of roles: " + d.program.kernels[0].refused);
@@ -364,6 +364,20 @@ TEST(tensor, rows_that_do_not_exist_are_not_copied) {
   // Rows of terms are 0 where there are none, and are copied whole.
   const Roles terms = roles(matmul(64, 64, 40, true, false));
   EXPECT_EQ(trouble(terms.program, terms.before, terms.want, 4), "");
+}
+
+TEST(tensor, three_teams_share_the_columns_of_a_block) {
+  const ir::Graph g = matmul(200, 264, 136, false, true);
+  const Derived d = derive(g, {}, warpgroups_alone());
+  schedule::Schedule s;
+  auto& f = s.groups[schedule::key(*d.plan.graph, d.plan.steps[0].group.members[0].node)];
+  f.roles.emplace();
+  f.roles->math = 3, f.roles->stages = {3}, f.roles->order = target::WorkOrder::grouped;
+  f.roles->producer_registers = 32, f.roles->math_registers = 160;
+  f.tile = {{0, 192}, {1, 256}, {2, 64}};
+  const Roles r = roles(g, 1, s);
+  EXPECT_EQ(r.program.fields.math, 3);
+  EXPECT_EQ(trouble(r.program, r.before, r.want, 4), "");
 }
 
 TEST(tensor, parts_of_a_loop_join_in_order) {

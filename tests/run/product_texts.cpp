@@ -64,7 +64,7 @@ TEST(product_texts, few_rows_go_from_memory_to_registers) {
   b.output(ir::map({i, j}, ir::sum(k, x(i, k) * w(j, k))), "y", ir::Format::bf16);
   const run::Options o = run::hopper_options();
   const std::string t = run::cuda_source(run::derive(b.graph(), o), o.target);
-  EXPECT_TRUE(has(t, "__launch_bounds__(256, 1)"));
+  EXPECT_TRUE(has(t, "__launch_bounds__(128, 1)"));
   EXPECT_TRUE(has(t, "tang_multiply_bf16(c0[m][n], q"));
   EXPECT_FALSE(has(t, "tang_bulk_load("));
   auto compiler = device::CudaCompiler::find();

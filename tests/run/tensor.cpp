@@ -38,6 +38,7 @@ TEST(tensor, kernels_of_the_table_compile_clean) {
   std::vector<std::pair<std::string, ir::Graph>> table;
   for (int64_t n : {1024, 2048}) table.emplace_back("product " + std::to_string(n), product(n, false, false));
   for (bool a : {false, true}) table.emplace_back("product, operands apart", product(1000, a, true));
+  for (bool b : {false, true}) table.emplace_back("product of three teams", product(2000, false, b));
   for (int64_t d : {64, 80, 96, 128, 192, 256})
     for (bool causal : {false, true})
       table.emplace_back("attention " + std::to_string(d),
