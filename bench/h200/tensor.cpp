@@ -120,6 +120,9 @@ private:
     o.schedule.pieces = w.pieces();
     if (w.block()) o.operands = w.element;
     if (w.told.empty() || w.block()) return o;
+    for (auto& [label, loop] : w.told) // results that workgroups add to, in any order
+      if (label == "joint")
+        for (const char* result : {"dq", "dk", "dv"}) o.schedule.groups[result].joint = true;
     const auto d = run::derive(w.graph(), o);
     for (auto& l : d.kernels.kernels)
       for (auto& [label, loop] : w.told) {
@@ -128,6 +131,7 @@ private:
         for (auto& m : group.members) {
           auto& f = o.schedule.groups[schedule::key(*d.plan.graph, m.node)];
           f.roles = *l.roles;
+          if (group.members.size() > 2) f.joint = true; // as it is
           int widest = -1;
           for (size_t a = 0; a < group.extent.size(); ++a)
             if (group.role[a] == plan::Role::looped &&

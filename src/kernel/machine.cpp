@@ -9,6 +9,7 @@ namespace {
 // A value no kernel may see: loops that take it as a bound do not run.
 constexpr double poison_real = std::numeric_limits<double>::quiet_NaN();
 constexpr int64_t poison_whole = -0x5a5a5a5a;
+constexpr int64_t adders = -2; // all who add to an element
 
 int64_t wrapped(int64_t v, Format f) {
   switch (f) {
@@ -113,7 +114,7 @@ Mask Machine::written_by_lanes(Store& s, const int64_t* at, Mask mask, int n) {
   });
   return bad;
 }
-Machine::Trouble Machine::load(int memory, const int64_t* at, Mask mask, int n, Reg& into) {
+Machine::Trouble Machine::load(int memory, const int64_t* at, Mask mask, int n, Reg& into, bool adds) {
   Store& s = stores_[size_t(memory)];
   Trouble t;
   counts_[size_t(memory)].loads += __builtin_popcountll(mask);
@@ -129,15 +130,16 @@ Machine::Trouble Machine::load(int memory, const int64_t* at, Mask mask, int n, 
     });
   } else if (s.writable) {
     if (!s.readable) t.forbidden = mask;
+    const int64_t me = adds ? adders : workgroup_;
     each(mask, n, [&](int l) {
       int64_t &w = s.writer[size_t(at[l])], &r = s.reader[size_t(at[l])];
-      if (w && w != workgroup_) t.race |= Mask(1) << l;
-      r = r && r != workgroup_ ? -1 : workgroup_;
+      if (w && w != me) t.race |= Mask(1) << l;
+      r = r && r != me ? -1 : me;
     });
   }
   return t;
 }
-Machine::Trouble Machine::store(int memory, const int64_t* at, Mask mask, int n, const Reg& from) {
+Machine::Trouble Machine::store(int memory, const int64_t* at, Mask mask, int n, const Reg& from, bool adds) {
   Store& s = stores_[size_t(memory)];
   Trouble t;
   counts_[size_t(memory)].stores += __builtin_popcountll(mask);
@@ -154,9 +156,10 @@ Machine::Trouble Machine::store(int memory, const int64_t* at, Mask mask, int n,
     each(mask, n, [&](int l) { s.written[size_t(at[l])] = 1; });
   else
     each(mask, n, [&](int l) {
+      const int64_t me = adds ? adders : workgroup_;
       int64_t &w = s.writer[size_t(at[l])], &r = s.reader[size_t(at[l])];
-      if ((w && w != workgroup_) || (r && r != workgroup_)) t.race |= Mask(1) << l;
-      w = w && w != workgroup_ ? -1 : workgroup_;
+      if ((w && w != me) || (r && r != me)) t.race |= Mask(1) << l;
+      w = w && w != me ? -1 : me;
     });
   return t;
 }
