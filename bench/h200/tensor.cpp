@@ -9,7 +9,8 @@
 // WORK: gemm M N K nn|nt|tn|tt FORMAT, conv BATCH HEIGHT WIDTH CHANNELS OUTS TAPS STRIDE GROUPS FORMAT
 // (channels last, padded by half the taps), or attention|backward BATCH HEADS KV_HEADS ROWS KEYS D MASK [FORMAT]; the second
 // letter of a transpose is B's: t is [N, K]. MASK: full, causal, window, softcap, alibi, prefix, t5, document
-// (causal too). Or a transformer block: block ROWS FORMAT forward|both, both with its gradients.
+// (causal too); `joint=1` after it: the gradients in one kernel. Or a transformer block: block ROWS FORMAT
+// forward|both, both with its gradients.
 // Usage: tensor [CACHE FOLDER].
 #include <algorithm>
 #include <cmath>

@@ -9,7 +9,20 @@ namespace {
 // A value no kernel may see: loops that take it as a bound do not run.
 constexpr double poison_real = std::numeric_limits<double>::quiet_NaN();
 constexpr int64_t poison_whole = -0x5a5a5a5a;
-constexpr int64_t adders = -2; // all who add to an element
+
+// Who touched an element: workgroup + 1, 0 nobody, -1 several, adders: several that all add to it, and below
+// that one workgroup that only adds.
+constexpr int64_t several_workgroups = -1, adders = -2;
+
+bool may_meet(int64_t who, int64_t me, bool adds) {
+  return who == 0 || who == me || who == adders - me || (adds && who <= adders);
+}
+
+int64_t with(int64_t who, int64_t me, bool adds) {
+  if (!may_meet(who, me, adds)) return several_workgroups;
+  if (who == 0 || who == adders - me) return adds ? adders - me : me;
+  return who == me ? me : adders;
+}
 
 int64_t wrapped(int64_t v, Format f) {
   switch (f) {
@@ -130,11 +143,10 @@ Machine::Trouble Machine::load(int memory, const int64_t* at, Mask mask, int n, 
     });
   } else if (s.writable) {
     if (!s.readable) t.forbidden = mask;
-    const int64_t me = adds ? adders : workgroup_;
     each(mask, n, [&](int l) {
       int64_t &w = s.writer[size_t(at[l])], &r = s.reader[size_t(at[l])];
-      if (w && w != me) t.race |= Mask(1) << l;
-      r = r && r != me ? -1 : me;
+      if (!may_meet(w, workgroup_, adds)) t.race |= Mask(1) << l;
+      r = with(r, workgroup_, adds);
     });
   }
   return t;
@@ -156,10 +168,9 @@ Machine::Trouble Machine::store(int memory, const int64_t* at, Mask mask, int n,
     each(mask, n, [&](int l) { s.written[size_t(at[l])] = 1; });
   else
     each(mask, n, [&](int l) {
-      const int64_t me = adds ? adders : workgroup_;
       int64_t &w = s.writer[size_t(at[l])], &r = s.reader[size_t(at[l])];
-      if ((w && w != me) || (r && r != me)) t.race |= Mask(1) << l;
-      w = w && w != me ? -1 : me;
+      if (!may_meet(w, workgroup_, adds) || !may_meet(r, workgroup_, adds)) t.race |= Mask(1) << l;
+      w = with(w, workgroup_, adds);
     });
   return t;
 }

@@ -49,8 +49,7 @@ class Machine {
     std::vector<double> own_r;  // of a tile
     std::vector<int64_t> own_i;
     std::vector<uint8_t> written;
-    // Of a global that is written: workgroup + 1, 0 nobody, -1 several, -2 those that add to it.
-    std::vector<int64_t> writer, reader;
+    std::vector<int64_t> writer, reader; // who touched an element of a global that is written
     std::vector<int> wrote, saw;               // the lane that did so last; kernels of many lanes only
     std::vector<int64_t> wrote_at, saw_at;     // epoch
     bool own = false; // registers of the lanes that wrote them

@@ -47,6 +47,20 @@ TEST(add_in_place, workgroups_that_add_may_meet) {
   EXPECT_EQ((*k.pool)[rest.values[0]].r, 0.5);
 }
 
+TEST(add_in_place, a_workgroup_alone_stores_and_then_adds) {
+  std::vector<double> sum;
+  Kernel k = of([](Pool& p, Id there) { return p.make(expr::Op::add, {p.literal(0.5), there}); });
+  k.grid[0].extent = 1;
+  Apply store = std::get<Apply>(k.body[0].node);
+  store.body = {};
+  store.body.values = {k.pool->literal(7.0)};
+  store.axes[0].var = k.fresh("y");
+  store.dst[0].index[0].affine = variable(store.axes[0].var);
+  k.body.insert(k.body.begin(), {store});
+  EXPECT_FALSE(races(k, sum));
+  EXPECT_EQ(sum, (std::vector<double>{7.5, 7.5}));
+}
+
 TEST(add_in_place, whoever_does_otherwise_races) {
   std::vector<double> sum;
   EXPECT_TRUE(races(of([](Pool& p, Id there) { return p.make(expr::Op::mul, {p.literal(0.5), there}); }), sum));
