@@ -13,6 +13,7 @@ def section(w):
     if w[0] == "gemm": return "gemm " + w[5]
     if w[0] == "conv": return "conv2d NHWC " + w[9]
     if w[0] == "block": return "transformer block " + w[2]
+    if w[0] == "backward" and "joint=1" in w: return "attention backward, joint"
     if w[0] == "backward": return "attention backward" if w[7] in ("full", "causal") else "variants backward"
     return "attention" if w[7] in ("full", "causal") else "variants"
 
@@ -29,7 +30,7 @@ prefix, files = sys.argv[1], sys.argv[2:]
 loaded = [json.load(open(f)) for f in files]
 rows = {r["work"]: r for x in loaded for r in x["rows"]}
 runs = [run for x in loaded for run in x.get("runs", [x])]  # a report's own file holds several
-sections = ["gemm bf16", "gemm f16", "gemm tf32", "gemm e4m3", "gemm i8", "conv2d NHWC bf16", "attention", "attention backward", "variants", "variants backward",
+sections = ["gemm bf16", "gemm f16", "gemm tf32", "gemm e4m3", "gemm i8", "conv2d NHWC bf16", "attention", "attention backward", "attention backward, joint", "variants", "variants backward",
             "transformer block bf16", "transformer block tf32"]
 json.dump({"runs": [{k: v for k, v in run.items() if k != "rows"} for run in runs], "rows": list(rows.values())}, open(prefix + ".json", "w"), indent=1)
 with open(prefix + ".md", "w") as out:
@@ -47,6 +48,9 @@ with open(prefix + ".md", "w") as out:
         ratios = [r["ratio"] for r in mine if "ratio" in r]
         if not mine: continue
         say(f"\n## {name}\n")
+        if name.endswith("joint"):
+            say("One kernel for dq, dk and dv (the schedule's `joint`): dq is added to in the order in which workgroups come, as the peer's may be;")
+            say("the rows above are bit-equal in every run.\n")
         if ratios:
             say(f"{len(ratios)} rows beside a peer: geometric mean {math.exp(sum(map(math.log, ratios)) / len(ratios)):.3f}, worst {min(ratios):.3f}.\n")
         say("| work | ours ms | TFLOP/s | peer | peer ms | ratio | error | |\n|---|---|---|---|---|---|---|---|")

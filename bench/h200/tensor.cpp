@@ -9,7 +9,8 @@
 // WORK: gemm M N K nn|nt|tn|tt FORMAT, conv BATCH HEIGHT WIDTH CHANNELS OUTS TAPS STRIDE GROUPS FORMAT
 // (channels last, padded by half the taps), or attention|backward BATCH HEADS KV_HEADS ROWS KEYS D MASK [FORMAT]; the second
 // letter of a transpose is B's: t is [N, K]. MASK: full, causal, window, softcap, alibi, prefix, t5, document
-// (causal too). Or a transformer block: block ROWS FORMAT forward|both, both with its gradients.
+// (causal too); `joint=1` after it: the gradients in one kernel. Or a transformer block: block ROWS FORMAT
+// forward|both, both with its gradients.
 // Usage: tensor [CACHE FOLDER].
 #include <algorithm>
 #include <cmath>
@@ -120,6 +121,9 @@ private:
     o.schedule.pieces = w.pieces();
     if (w.block()) o.operands = w.element;
     if (w.told.empty() || w.block()) return o;
+    for (auto& [label, loop] : w.told) // results that workgroups add to, in any order
+      if (label == "joint")
+        for (const char* result : {"dq", "dk", "dv"}) o.schedule.groups[result].joint = true;
     const auto d = run::derive(w.graph(), o);
     for (auto& l : d.kernels.kernels)
       for (auto& [label, loop] : w.told) {
@@ -128,6 +132,7 @@ private:
         for (auto& m : group.members) {
           auto& f = o.schedule.groups[schedule::key(*d.plan.graph, m.node)];
           f.roles = *l.roles;
+          if (group.members.size() > 2) f.joint = true; // as it is
           int widest = -1;
           for (size_t a = 0; a < group.extent.size(); ++a)
             if (group.role[a] == plan::Role::looped &&

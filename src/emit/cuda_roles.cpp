@@ -7,6 +7,7 @@
 #include "tang/base/match.hpp"
 #include "tang/emit/cuda_roles_prelude.hpp"
 #include "tang/emit/cuda_row_text.hpp"
+#include "tang/emit/cuda_stage.hpp"
 
 namespace tang::emit {
 
@@ -109,6 +110,8 @@ private:
            reversed(x.from) + ");");
   }
 
+  void print(const Fill& x);
+
   void print(const Advance& x) {
     if (power(x.ring))
       u.line("++" + id(x.ring) + "_n;");
@@ -161,8 +164,6 @@ private:
   void print(const Settle& x) { print_settle(u, x); }
 
   void print(const Flush& x);
-  void stage_halves(const std::string& values, const std::string& to, int64_t q, int64_t columns);
-  void stage_words(const std::string& values, const std::string& to, int64_t q, int64_t columns);
 
   void print(const Flushed& x) {
     u.line(x.all ? "if (lane == 0) tang_bulk_done();" : "if (lane == 0) tang_bulk_read<0>();");
@@ -254,28 +255,36 @@ void Printer::print(const Flush& x) {
          (own ? "base + " + number(p_.staging) + " + " + name(p_.team) + " * " + number(2 * box_bytes)
               : place(x.ring, 0)) +
          " + warp * " + number(warp_bytes) + ";");
+  // What is added goes out at once, as few waits as there can be; else two boxes take turns.
+  const bool at_once = own && x.adds && x.columns <= 2 * width;
+  auto box = [&](int64_t b) { return "stage + " + number((own ? b % 2 : b) * box_bytes); };
+  auto send = [&](size_t d, int64_t b, int64_t from) {
+    std::vector<kernel::Affine> at;
+    for (auto& c : all[d].index) {
+      const int64_t k = coefficient(c.affine, x.column);
+      at.push_back(k ? c.affine - kernel::variable(x.column, k) + kernel::constant(from) : c.affine);
+    }
+    u.line(std::string(x.adds ? "tang_bulk_add" : "tang_bulk_store") + "(&map" + number(x.maps[d]) + ", " +
+           box(b) + reversed(at) + ");");
+  };
   int64_t boxes = 0; // so far
   for (int64_t from = 0; from < x.columns; from += width) {
     const int64_t columns = std::min(width, x.columns - from);
     u.open("");
     const std::vector<std::string> values = rows_text::print_values(u, t, x, from, columns);
     for (size_t d = 0; d < all.size(); ++d, ++boxes) {
-      const std::string to = "stage + " + number((own ? boxes % 2 : boxes) * box_bytes);
       // Of the statement before both boxes may still be read.
-      if (own)
+      if (own && (!at_once || !boxes))
         u.line("if (lane == 0) tang_bulk_read<" + std::string(boxes ? "1" : "0") + ">();"), u.line("__syncwarp();");
       for (int64_t q = 0; q < 4; ++q)
-        halves ? stage_halves(values[d], to, q, columns) : stage_words(values[d], to, q, columns);
+        halves ? stage_halves(u, values[d], box(boxes), q, columns)
+               : stage_words(u, values[d], box(boxes), q, columns);
+      if (at_once && from + width < x.columns) continue;
       u.line("tang_fence_async();");
       u.line("__syncwarp();");
-      std::vector<kernel::Affine> at;
-      for (auto& c : all[d].index) {
-        const int64_t k = coefficient(c.affine, x.column);
-        at.push_back(k ? c.affine - kernel::variable(x.column, k) + kernel::constant(from) : c.affine);
-      }
       u.open("if (lane == 0)");
       print_row(u, x.row, name(p_.team) + " * 64 + warp * 16");
-      u.line("tang_bulk_store(&map" + number(x.maps[d]) + ", " + to + reversed(at) + ");");
+      for (int64_t b = at_once ? 0 : boxes; b <= boxes; ++b) send(d, b, at_once ? b * width : from);
       u.close();
     }
     u.close();
@@ -283,24 +292,19 @@ void Printer::print(const Flush& x) {
   u.close();
 }
 
-// 16 columns of 16 bits, 8 columns of 32: rows of 128 bytes whose 16-byte chunks are swizzled by the row.
-void Printer::stage_halves(const std::string& values, const std::string& to, int64_t q, int64_t columns) {
-  std::string args;
-  if (q * 4 >= columns / 4) return;
-  for (int64_t i = 0; i < 4; ++i) {
-    const int64_t e = q * 4 + i;
-    args += ", " + (e < columns / 4 ? values + "[" + number(e) + "]" : std::string("0u"));
-  }
-  u.line("tang_store_matrix(" + to + " + st_row + ((" + number(2 * q) + " + (lane >> 4)) ^ (lane & 7)) * 16" +
-         args + ");");
-}
-
-void Printer::stage_words(const std::string& values, const std::string& to, int64_t q, int64_t columns) {
-  for (int64_t r = 0; r < 2; ++r)
-    if (const int64_t e = q * 4 + 2 * r; e < columns / 2)
-      u.line("tang_store_pair(" + to + " + ((lane >> 2) + " + number(8 * r) + ") * 128 + ((" + number(2 * q) +
-             " + (pair >> 2)) ^ (lane >> 2)) * 16 + (pair & 3) * 4, " + values + "[" + number(e) + "], " +
-             values + "[" + number(e + 1) + "]);");
+// Each warp stores its 16 rows; the fence shows them to the matrix unit of whoever waits for the barrier.
+void Printer::print(const Fill& x) {
+  u.open("");
+  u.line("const uint32_t made = " + place(x.ring, x.at) + " + " + name(p_.team) + " * " + number(box_bytes) +
+         " + warp * " + number(warp_bytes) + ";");
+  for (int64_t from = 0; from < x.columns; from += 64)
+    for (int64_t q = 0; q < 4; ++q)
+      stage_halves(u, "(m" + number(x.tile) + " + " + number(from / 4) + ")", "made + " + number(from / 64 * x.box), q,
+                   std::min<int64_t>(64, x.columns - from));
+  u.line("tang_fence_async();");
+  u.line("__syncwarp();");
+  u.line("if (lane == 0) tang_bar_arrive(" + barrier(x.ring, true) + ");");
+  u.close();
 }
 
 // Parts lie as the lanes hold them: four values of a lane after each other, so that all accesses are 16 bytes
@@ -448,7 +452,7 @@ std::string Printer::run() {
   for (auto& r : p_.rings) {
     const int copies = r.depth * (r.own ? f.math : 1);
     u.line("for (int i = 0; i < " + number(copies) + "; ++i) { tang_bar_init(bars + 8 * (" + number(r.full) +
-           " + i), 1); tang_bar_init(bars + 8 * (" + number(r.empty) + " + i), " + number(r.releases) +
+           " + i), " + number(r.made ? r.releases : 1) + "); tang_bar_init(bars + 8 * (" + number(r.empty) + " + i), " + number(r.releases) +
            "); }");
   }
   u.line("asm volatile(\"fence.mbarrier_init.release.cluster;\" ::: \"memory\");");
@@ -481,7 +485,7 @@ std::string Printer::run() {
     params += std::string(x.access == kernel::Access::read ? "const " : "") + element_type(x.format) +
               "* const m" + number(m) + ", ";
   }
-  return "#ifndef TANG_ROLES\n#define TANG_ROLES\n" + std::string(cuda_roles_prelude()) +
+  return "#ifndef TANG_ROLES\n#define TANG_ROLES\n" + cuda_roles_prelude() +
          "TANG int tang_floor_div32(int a, int b) { return a / b - (a % b != 0 && a < 0); }\n#endif\n" +
          instructions_ + "extern \"C\" __global__ void __launch_bounds__(" + number(f.threads()) + ", 1) " +
          name_ + "(" + params + "int* const queue" + (p_.tiles ? ", float* const parts" : "") + ") {\n" +

@@ -52,26 +52,9 @@ TANG void tang_bulk_load(uint32_t to, const TangMap* m, uint32_t b, int c0, int 
                :: "r"(to), "l"(m), "r"(b), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "r"(c4) : "memory");
 }
 TANG void tang_bulk_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
-TANG void tang_bulk_store(const TangMap* m, uint32_t from, int c0, int c1) {
-  asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%2, %3}], [%1];" :: "l"(m), "r"(from), "r"(c0), "r"(c1) : "memory");
-  tang_bulk_commit();
-}
-TANG void tang_bulk_store(const TangMap* m, uint32_t from, int c0, int c1, int c2) {
-  asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%0, {%2, %3, %4}], [%1];"
-               :: "l"(m), "r"(from), "r"(c0), "r"(c1), "r"(c2) : "memory");
-  tang_bulk_commit();
-}
-TANG void tang_bulk_store(const TangMap* m, uint32_t from, int c0, int c1, int c2, int c3) {
-  asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.bulk_group [%0, {%2, %3, %4, %5}], [%1];"
-               :: "l"(m), "r"(from), "r"(c0), "r"(c1), "r"(c2), "r"(c3) : "memory");
-  tang_bulk_commit();
-}
-TANG void tang_bulk_store(const TangMap* m, uint32_t from, int c0, int c1, int c2, int c3, int c4) {
-  asm volatile("cp.async.bulk.tensor.5d.global.shared::cta.bulk_group [%0, {%2, %3, %4, %5, %6}], [%1];"
-               :: "l"(m), "r"(from), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "r"(c4) : "memory");
-  tang_bulk_commit();
-}
-template <int N> TANG void tang_bulk_read() { asm volatile("cp.async.bulk.wait_group.read %0;" :: "n"(N) : "memory"); }
+)";
+
+const char* const roles_tail = R"(template <int N> TANG void tang_bulk_read() { asm volatile("cp.async.bulk.wait_group.read %0;" :: "n"(N) : "memory"); }
 TANG void tang_bulk_done() { asm volatile("cp.async.bulk.wait_group 0;" ::: "memory"); }
 TANG void tang_fence_async() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 TANG void tang_prefetch_map(const TangMap* m) { asm volatile("prefetch.tensormap [%0];" :: "l"(m) : "memory"); }
@@ -153,7 +136,26 @@ std::string list(int from, int n) {
 }
 } // namespace
 
-const char* cuda_roles_prelude() { return roles_head; }
+namespace {
+// A box of shared memory to its place in a global, or added to what stands there.
+std::string to_global(const std::string& name, const std::string& copy, const std::string& op, int dimensions) {
+  std::string args, at;
+  for (int d = 0; d < dimensions; ++d)
+    args += ", int c" + std::to_string(d), at += ", \"r\"(c" + std::to_string(d) + ")";
+  return "TANG void " + name + "(const TangMap* m, uint32_t from" + args + ") {\n  asm volatile(\"" + copy + "." +
+         std::to_string(dimensions) + "d.global.shared::cta" + op + ".bulk_group [%0, {" + list(2, dimensions) +
+         "}], [%1];\" :: \"l\"(m), \"r\"(from)" + at + " : \"memory\");\n  tang_bulk_commit();\n}\n";
+}
+} // namespace
+
+std::string cuda_roles_prelude() {
+  std::string out = roles_head;
+  for (int d = 2; d <= 5; ++d) {
+    out += to_global("tang_bulk_store", "cp.async.bulk.tensor", "", d);
+    out += to_global("tang_bulk_add", "cp.reduce.async.bulk.tensor", ".add.tile", d);
+  }
+  return out + roles_tail;
+}
 
 std::string name(const MatrixInstruction& m) {
   return "tang_mma_" + std::string(expr::row(m.format).name) + "_" + std::to_string(m.n) +

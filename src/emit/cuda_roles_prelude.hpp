@@ -6,7 +6,7 @@
 
 namespace tang::emit {
 
-const char* cuda_roles_prelude();
+std::string cuda_roles_prelude();
 
 // A warpgroup's matrix instruction of `n` columns as a function: its name, and its text.
 struct MatrixInstruction {

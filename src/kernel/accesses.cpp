@@ -122,7 +122,8 @@ void Accesses::touch(const Ref& r, bool write, const std::vector<Facts>& known, 
   const auto index = place(r);
   if (index)
     touches_.push_back(
-        {r.memory, write, {*index, known}, (write ? "writes " : "reads ") + text_.ref(r, body)});
+        {r.memory, write, {*index, known}, (write ? "writes " : "reads ") + text_.ref(r, body),
+         r.memory == adding_});
 }
 
 std::optional<std::vector<Affine>> Accesses::place(const Ref& r) const {
@@ -160,7 +161,7 @@ void Accesses::races() {
   for (size_t a = 0; a < touches_.size(); ++a)
     for (size_t b = a; b < touches_.size(); ++b) {
       const Touch &x = touches_[a], &y = touches_[b];
-      if (x.memory != y.memory || (!x.writes && !y.writes)) continue;
+      if (x.memory != y.memory || (!x.writes && !y.writes) || (x.adds && y.adds)) continue;
       for (Var v : unseparated(x.place, y.place, by, {}, copy()))
         say("two workgroups that differ in " + text_.var(v) + " may touch one element: one " + x.text +
             ", one " + y.text);

@@ -48,11 +48,13 @@ protected:
     bool writes;
     Place place;
     std::string text;
+    bool adds; // to what stands there: others that do so may meet it
   };
 
   const Kernel& k_;
   Text text_;
   const Stmt* where_ = nullptr; // the statement at hand
+  int adding_ = -1; // the global that it adds to
   std::vector<Touch> touches_;
   std::vector<std::string> out_;
 };

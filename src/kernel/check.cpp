@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tang/base/match.hpp"
+#include "tang/kernel/add_in_place.hpp"
 #include "tang/kernel/accesses.hpp"
 
 namespace tang::kernel {
@@ -148,6 +149,7 @@ private:
     for (auto& d : x.dst) form(d, f, &x.body, x.body.refs.size());
     typed(x.dst, x.body.values, &x.body);
     const auto known = live(f, x.bounds, full ? std::vector<Bounds>{} : x.partial);
+    adding_ = added_to(k_, x) < 0 ? -1 : x.dst[0].memory;
     for (auto& r : x.body.refs) reads(r, known, &x.body, written);
     for (size_t d = 0; d < x.dst.size(); ++d) {
       const bool filled = d < x.fill.size() && x.fill[d];
@@ -157,6 +159,7 @@ private:
       writes(x.dst[d], where, &x.body, written);
       one_point_each(x.dst[d], x.axes, outer, where, &x.body);
     }
+    adding_ = -1;
     in_place(x.dst, x.body, x.axes);
   }
 

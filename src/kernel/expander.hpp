@@ -7,6 +7,7 @@
 
 #include "tang/base/match.hpp"
 #include "tang/base/number.hpp"
+#include "tang/kernel/add_in_place.hpp"
 #include "tang/kernel/fragment.hpp"
 #include "tang/kernel/roles_parts.hpp"
 #include "tang/kernel/row_terms.hpp"
@@ -20,8 +21,6 @@ inline constexpr int64_t warp_rows = 16;
 inline constexpr int64_t spare_registers = 24; // of a lane, beside its fragments
 
 template <class T> void put(Block& b, T x) { b.push_back({std::move(x)}); }
-
-bool same_place(const Ref& a, const Ref& b); // of a memory, gathered nowhere
 
 class Expander {
 public:
@@ -82,8 +81,11 @@ private:
   void walk(const What& what, std::vector<Flying>& flying, Block& to);
   const kernel::Stmt* in_block(const kernel::Stmt& s, bool partial);
   What stage(bool partial, bool touching_last, bool others);
+  std::optional<Flush> flushed(const Apply& a);
   void store(const Apply& a, Block& to);
   bool joined(Flush& x, const Flush& next) const;
+  void make(const Apply& a, Block& to);
+  std::string adds_refuse();
   void ending(Block& to);
   void loops(int peeled, Block& to, const std::function<void(bool partial, Block&)>& body);
   void decode(Works& w);

@@ -10,6 +10,20 @@ namespace {
 constexpr double poison_real = std::numeric_limits<double>::quiet_NaN();
 constexpr int64_t poison_whole = -0x5a5a5a5a;
 
+// Who touched an element: workgroup + 1, 0 nobody, -1 several, adders: several that all add to it, and below
+// that one workgroup that only adds.
+constexpr int64_t several_workgroups = -1, adders = -2;
+
+bool may_meet(int64_t who, int64_t me, bool adds) {
+  return who == 0 || who == me || who == adders - me || (adds && who <= adders);
+}
+
+int64_t with(int64_t who, int64_t me, bool adds) {
+  if (!may_meet(who, me, adds)) return several_workgroups;
+  if (who == 0 || who == adders - me) return adds ? adders - me : me;
+  return who == me ? me : adders;
+}
+
 int64_t wrapped(int64_t v, Format f) {
   switch (f) {
     case Format::i32: return int32_t(uint32_t(uint64_t(v)));
@@ -123,7 +137,7 @@ Mask Machine::written_by_lanes(Store& s, const int64_t* at, Mask mask, int n) {
   });
   return bad;
 }
-Machine::Trouble Machine::load(int memory, const int64_t* at, Mask mask, int n, Reg& into) {
+Machine::Trouble Machine::load(int memory, const int64_t* at, Mask mask, int n, Reg& into, bool adds) {
   Store& s = stores_[size_t(memory)];
   at = in_copies(s, at, mask, n);
   Trouble t;
@@ -142,13 +156,13 @@ Machine::Trouble Machine::load(int memory, const int64_t* at, Mask mask, int n, 
     if (!s.readable) t.forbidden = mask;
     each(mask, n, [&](int l) {
       int64_t &w = s.writer[size_t(at[l])], &r = s.reader[size_t(at[l])];
-      if (w && w != workgroup_) t.race |= Mask(1) << l;
-      r = r && r != workgroup_ ? -1 : workgroup_;
+      if (!may_meet(w, workgroup_, adds)) t.race |= Mask(1) << l;
+      r = with(r, workgroup_, adds);
     });
   }
   return t;
 }
-Machine::Trouble Machine::store(int memory, const int64_t* at, Mask mask, int n, const Reg& from) {
+Machine::Trouble Machine::store(int memory, const int64_t* at, Mask mask, int n, const Reg& from, bool adds) {
   Store& s = stores_[size_t(memory)];
   at = in_copies(s, at, mask, n);
   Trouble t;
@@ -167,8 +181,8 @@ Machine::Trouble Machine::store(int memory, const int64_t* at, Mask mask, int n,
   else
     each(mask, n, [&](int l) {
       int64_t &w = s.writer[size_t(at[l])], &r = s.reader[size_t(at[l])];
-      if ((w && w != workgroup_) || (r && r != workgroup_)) t.race |= Mask(1) << l;
-      w = w && w != workgroup_ ? -1 : workgroup_;
+      if (!may_meet(w, workgroup_, adds) || !may_meet(r, workgroup_, adds)) t.race |= Mask(1) << l;
+      w = with(w, workgroup_, adds);
     });
   return t;
 }

@@ -18,9 +18,10 @@ class Machine {
     Mask unwritten = 0, race = 0, lane_race = 0, forbidden = 0;
     explicit operator bool() const { return unwritten | race | lane_race | forbidden; }
   };
-  // The lanes of `mask` of one memory at addresses that lie inside it.
-  Trouble load(int memory, const int64_t* at, Mask mask, int n, Reg& into);
-  Trouble store(int memory, const int64_t* at, Mask mask, int n, const Reg& from);
+  // The lanes of `mask` of one memory at addresses that lie inside it. `adds`: the statement adds to what
+  // stands there (kernel/add_in_place.hpp): others that do so may meet it.
+  Trouble load(int memory, const int64_t* at, Mask mask, int n, Reg& into, bool adds);
+  Trouble store(int memory, const int64_t* at, Mask mask, int n, const Reg& from, bool adds);
   void count_loads(int memory, int64_t n) { counts_[size_t(memory)].loads += n; }
 
   // Which lane of the workgroup each lane of a mask is; `several`: more than one reads.
@@ -48,7 +49,7 @@ class Machine {
     std::vector<double> own_r;  // of a tile
     std::vector<int64_t> own_i;
     std::vector<uint8_t> written;
-    std::vector<int64_t> writer, reader;  // of a global that is written: workgroup + 1, 0 nobody, -1 several
+    std::vector<int64_t> writer, reader; // who touched an element of a global that is written
     std::vector<int> wrote, saw;               // the lane that did so last; kernels of many lanes only
     std::vector<int64_t> wrote_at, saw_at;     // epoch
     bool own = false; // registers of the lanes that wrote them

@@ -2,18 +2,23 @@
 
 #include <algorithm>
 
+#include "tang/kernel/add_in_place.hpp"
+
 namespace tang::kernel {
 
 using expr::Op;
 
 Points::Points(const Kernel& k, int statement, const Stmt& s, const std::vector<TileAxis>& lane_axes,
                const std::vector<TileAxis>& step_axes, const Body* body)
-    : kernel_(k), statement_(statement), stmt_(s), body_(body), lane_axes_(lane_axes), step_axes_(step_axes),
+    : kernel_(k), statement_(statement), stmt_(s), body_(body),
+      added_(std::holds_alternative<Apply>(s.node) ? added_to(k, std::get<Apply>(s.node)) : -1),
+      lane_axes_(lane_axes), step_axes_(step_axes),
       coords_(lane_axes.size(), std::vector<int64_t>(width, 0)), step_at_(step_axes.size(), 0) {
   for (auto& a : lane_axes_) lane_points_ *= a.extent;
   for (auto& a : step_axes_) step_points_ *= a.extent;
   if (!body) return;
   for (auto& r : body->refs) access(r, true);
+  if (added_ >= 0) accesses_[size_t(added_)].adds = true;
   for (auto& g : body->guards) guards_.push_back(any(g));
   std::map<Id, int> reg_of;
   auto compile = [&](const std::vector<Id>& roots) {
@@ -88,7 +93,11 @@ int Points::access(const Ref& r, bool operand) {
   accesses_.push_back(std::move(a));
   return int(accesses_.size()) - 1;
 }
-int Points::add(const Ref& r) { return access(r, false); }
+int Points::add(const Ref& r) {
+  const int out = access(r, false);
+  accesses_[size_t(out)].adds = added_ >= 0;
+  return out;
+}
 int Points::bound(const Bounds& b) {
   std::vector<int> forms;
   for (auto& c : b) forms.push_back(linear(c.affine, c.refs));
@@ -239,7 +248,7 @@ void Points::load(int ref, Mask mask, Reg& into) {
     if (!a.ref->checked) tell_outside(a, beyond, "reads ");
   }
   if (!inside) return;
-  if (const auto t = machine_->load(a.memory, where, inside, n_, into)) trouble(a, t);
+  if (const auto t = machine_->load(a.memory, where, inside, n_, into, a.adds)) trouble(a, t);
 }
 void Points::store(int ref, Mask mask, const Reg& from) {
   if (!mask) return;
@@ -248,7 +257,7 @@ void Points::store(int ref, Mask mask, const Reg& from) {
   const Mask inside = address(a, mask, where), beyond = mask & ~inside;
   if (beyond) tell_outside(a, beyond, "writes ");
   if (!inside) return;
-  if (const auto t = machine_->store(a.memory, where, inside, n_, from)) trouble(a, t);
+  if (const auto t = machine_->store(a.memory, where, inside, n_, from, a.adds)) trouble(a, t);
 }
 void Points::probe(int ref, Mask mask) {
   const Access& a = accesses_[size_t(ref)];

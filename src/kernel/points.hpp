@@ -54,7 +54,7 @@ private:
     const Ref* ref = nullptr;
     int memory = 0, reg = -1, flat = -1; // flat: the whole address, when nothing is gathered
     std::vector<int> index;
-    bool varies = false, safe = false;
+    bool varies = false, safe = false, adds = false;
     Mask loaded = 0;
   };
 
@@ -73,6 +73,7 @@ private:
   const int statement_;
   const Stmt& stmt_;
   const Body* body_;
+  const int added_; // the operand that the statement adds to, or -1
   std::vector<TileAxis> lane_axes_, step_axes_;
   int64_t lane_points_ = 1, step_points_ = 1;
   std::vector<Linear> linears_;

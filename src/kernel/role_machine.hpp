@@ -133,6 +133,7 @@ private:
   bool land(); // the oldest copy, or one at random
   void landed(const Copy& c);
   void let(Agent& a, const kernel::Let& l);
+  void fill(Agent& a, const Fill& x);
   void issue(Agent& a, const Issue& x);
   void finish(Agent& a, const Finish& x);
   double operand(const Agent& a, const Window& w, int slot, int64_t bytes, int64_t row, int64_t k) const;

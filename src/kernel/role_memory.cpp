@@ -61,6 +61,21 @@ void RoleMachine::let(Agent& a, const kernel::Let& l) {
   a.vars[size_t(l.var)] = v;
 }
 
+// This team's rows of a slot; what it held is gone.
+void RoleMachine::fill(Agent& a, const Fill& x) {
+  if (touches_flying(a, {{x.tile}, {}}))
+    tell(RoleFault::unfinished, "an operand is made of what a contraction works on");
+  Slot& s = slots_[size_t(x.ring)][size_t(index(a, x.ring))];
+  ++s.version;
+  const auto& from = a.fragments[x.tile];
+  const int64_t width = row_bytes / 2;
+  for (int64_t r = 0; r < rows_of_team; ++r)
+    for (int64_t c = 0; c < x.columns; ++c)
+      s.values[size_t(x.at + c / width * x.box + (a.team * rows_of_team + r) * row_bytes + c % width * 2)] =
+          from.at(size_t(r * x.columns + c));
+  arrive(barrier(a, x.ring, true), 4, 0);
+}
+
 void RoleMachine::issue(Agent& a, const Issue& x) {
   Flight f{&x, {}, 0, 0};
   auto use = [&](const Window& w, int& at) {
@@ -140,7 +155,14 @@ void RoleMachine::flush(Agent& a, const Flush& x) {
   if (touches_flying(a, t)) tell(RoleFault::unfinished, "a result is stored while a contraction works on it");
   for (int m : t.reads)
     if (a.partial.count(m)) tell(RoleFault::unsettled, "a part of a fold is stored");
-  points(a).run({{x.what}, x.row, x.column, false, 1});
+  Apply what = x.what;
+  if (x.adds) {
+    Pool& p = *p_.kernel.pool;
+    const Id there = p.leaf(expr::Op::arg, Type::real, int64_t(what.body.refs.size()));
+    what.body.refs.push_back(what.dst[0]);
+    what.body.values = {p.make(expr::Op::add, {what.body.values[0], there})};
+  }
+  points(a).run({{what}, x.row, x.column, false, 1});
   // Boxes are stored whole: what a tile has no columns for is junk that lands beside it.
   const int64_t width = p_.maps[size_t(x.maps[0])].box.back(), whole = ceil_div(x.columns, width) * width;
   if (whole != x.columns) {

@@ -7,14 +7,6 @@
 namespace tang::kernel {
 
 namespace role {
-bool same_place(const Ref& a, const Ref& b) {
-  if (a.memory != b.memory || a.index.size() != b.index.size()) return false;
-  for (size_t d = 0; d < a.index.size(); ++d)
-    if (!(a.index[d].affine == b.index[d].affine) || !a.index[d].refs.empty() || !b.index[d].refs.empty())
-      return false;
-  return true;
-}
-
 namespace {
 // The memories that lanes read or write by address.
 void globals_named(const Block& b, std::set<int>& out) {
@@ -96,7 +88,7 @@ void Expander::producer_body(Block& to) {
   Loop l = parts_.pipe->reverse ? Loop{parts_.pipe->var, hi - constant(step()), lo, -step(), {}}
                                 : Loop{parts_.pipe->var, lo, hi, step(), {}};
   for (int r : contract_ring_)
-    if (r >= 0) fill(r, t, l.body);
+    if (r >= 0 && !p_.rings[size_t(r)].made) fill(r, t, l.body);
   put(inner, std::move(l));
   around(std::move(inner), to);
 }
@@ -206,8 +198,13 @@ void Expander::walk(const What& what, std::vector<Flying>& flying, Block& to) {
       }
     }
     auto* a = std::get_if<Apply>(&s->node);
-    if (a && k_.memories[size_t(a->dst[0].memory)].home == Home::global) {
+    const Home home = a ? k_.memories[size_t(a->dst[0].memory)].home : Home::fragment;
+    if (home == Home::global) {
       store(*a, to);
+      continue;
+    }
+    if (home == Home::shared) {
+      make(*a, to);
       continue;
     }
     put(to, by_row(*s));
@@ -449,6 +446,7 @@ Result<Program> Expander::run() {
       if (scaled_only) late_.push_back(f->dst[0].memory);
     }
   if (const std::string why = f_.split > 1 ? split() : ""; !why.empty()) return Refusal{why};
+  if (const std::string why = adds_refuse(); !why.empty()) return Refusal{why};
   p_.work = workgroups(k_) * f_.split;
   for (bool producer : {true, false}) {
     Works w{producer, work_ring_, fresh("w"), {}, {}};

@@ -24,12 +24,13 @@ struct RowAxes {
   std::vector<TileAxis> digits; // where there are several
 };
 
-// Slots that the producer fills and the math teams empty. Barrier of slot s: full + s, empty + s; of a ring
+// Slots that the producer fills, or the math teams themselves, and the math teams empty. Barrier of slot s: full + s, empty + s; of a ring
 // that each team owns: full + s * teams + team.
 struct Ring {
   std::string name;
   int depth = 1;
   bool own = false;
+  bool made = false; // the math teams fill its slots with fragments, a warp its rows
   int64_t at = 0, bytes = 0;             // of slot 0 in shared memory; of one slot (of one team)
   int64_t arrives = 0;                   // bytes of the copies that fill one slot
   int64_t vectors = 0, vector_bytes = 0; // a slot's vectors lie apart: places from `bytes` on
@@ -57,6 +58,14 @@ struct Load { // one box into the next slot, `at` bytes into it; completes on it
 
 struct Advance {
   int ring;
+};
+
+// A fragment of 16-bit values becomes this team's rows of an operand in the ring's next slot, `at` bytes in:
+// boxes of 128-byte rows, `box` bytes apart. Each warp arrives at the slot's barrier when its rows are there.
+struct Fill {
+  int tile, ring;
+  int64_t at, box, columns;
+  kernel::Apply what;
 };
 
 struct Release { // the window `back` advances ago may be overwritten
@@ -124,8 +133,8 @@ struct Settle { // lanes that kept partials of a fold combine them
   Id combine;
 };
 
-// dst global = value, through shared memory: a ring's current slot or the team's staging. Several results of one
-// tile, with a map each, are evaluated together.
+// dst global = value, or += value where others may add as well, through shared memory: a ring's current slot
+// or the team's staging. Several results of one tile, with a map each, are evaluated together.
 struct Flush {
   Apply what;
   RowAxes row;
@@ -133,6 +142,7 @@ struct Flush {
   std::vector<int> maps;
   int ring = -1;
   int64_t columns = 0;
+  bool adds = false;
 };
 
 struct Flushed { // this thread's flushes: their shared memory was read, or (all) they are complete
@@ -183,7 +193,7 @@ struct Works {
 };
 
 struct Stmt {
-  std::variant<Await, Arm, Load, Advance, Release, Issue, Finish, Hold, Turn, Meet, Rows, Settle, Flush,
+  std::variant<Await, Arm, Load, Advance, Fill, Release, Issue, Finish, Hold, Turn, Meet, Rows, Settle, Flush,
                Flushed, Join, Let, Divide, Loop, When, Teams, Works, Locate>
       node;
 };

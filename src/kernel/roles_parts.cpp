@@ -89,6 +89,25 @@ Result<StagedTile> staged_vector(const Kernel& k, const Apply& a) {
   return t;
 }
 
+// A fragment of 16 bits becomes an operand in shared memory, element by element.
+Result<StagedTile> made_tile(const Kernel& k, const Apply& a) {
+  if (!reads_one(k, a) || a.axes.size() != 2 || !a.partial.empty() || a.body.when)
+    return Refusal{"a tile is computed while it is stored"};
+  const Ref &src = a.body.refs[size_t((*k.pool)[a.body.values[0]].whole)], &dst = a.dst[0];
+  const Memory &from = k.memories[size_t(src.memory)], &to = k.memories[size_t(dst.memory)];
+  if (from.home != Home::fragment || from.format != to.format || expr::row(to.format).bits != 16)
+    return Refusal{"a tile of shared memory is not stored from a fragment of 16 bits"};
+  for (int d : {0, 1})
+    if (src.index.size() != 2 || dst.index.size() != 2 || dimension_of(src, a.axes[size_t(d)].var) != d ||
+        dimension_of(dst, a.axes[size_t(d)].var) != d)
+      return Refusal{"a tile of shared memory lies otherwise than its fragment"};
+  StagedTile t;
+  t.memory = dst.memory, t.made = true;
+  t.row = {a.axes[0]}, t.rows = a.axes[0].extent;
+  t.column = a.axes[1].var, t.columns = a.axes[1].extent;
+  return t;
+}
+
 // The loop's pipeline, inside loops that count from 0.
 Result<const Pipeline*> innermost(const Loop& l, std::vector<const Loop*>& outer) {
   if (l.body.size() != 1 || !(l.begin == constant(0))) return Refusal{"a loop holds more than a loop"};
@@ -215,6 +234,12 @@ Result<TensorParts> tensor_parts(const Kernel& k) {
     if (!t) return Refusal{t.why()};
     out.tiles.push_back(*t);
   }
+  for (auto& s : out.pipe->body)
+    if (const Apply* a = as_apply(s); a && home(k, a->dst[0]) == Home::shared) {
+      auto t = made_tile(k, *a);
+      if (!t) return Refusal{t.why()};
+      out.tiles.push_back(*t);
+    }
   for (auto& s : out.pipe->body)
     if (auto* c = std::get_if<Contract>(&s.node)) {
       if (!out.rows) out.rows = rows_of(*c);

@@ -6,9 +6,10 @@
 
 namespace tang::kernel {
 
-// A shared tile and the window of a global that it holds.
+// A shared tile and the window of a global that it holds, or what the loop's body stores in it.
 struct StagedTile {
   int memory = -1;                // the tile, [rows.., columns]; of a vector [columns]
+  bool made = false;              // by the teams, from a fragment of the same rows and columns; no source
   bool vector = false;            // no operand of a contraction: 32-bit values that lanes read
   Ref source;                     // over these axes
   std::vector<TileAxis> row = {}; // the slowest first; none of a vector

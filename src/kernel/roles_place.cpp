@@ -18,7 +18,7 @@ int64_t round_up(int64_t v, int64_t to) { return ceil_div(v, to) * to; }
 int64_t Expander::box_rows(int tile) const {
   const StagedTile& x = parts_.tiles[size_t(tile)];
   const int64_t slot = slot_rows(tile);
-  if (x.row.size() != 1) return slot;
+  if (x.row.size() != 1 || x.made) return slot;
   if (parts_.contracts.size() != 1 || parts_.pipe->body.size() != 1) return slot;
   const ContractParts& c = parts_.contracts[0];
   if ((c.a == tile && !c.a_k_major) || (c.b == tile && !c.b_k_major)) return slot;
@@ -59,12 +59,10 @@ std::optional<std::string> Expander::rings() {
   for (size_t t = 0; t < parts_.tiles.size(); ++t) {
     const StagedTile& x = parts_.tiles[t];
     if (!x.hoisted) continue;
-    bool rows = false; // it holds the teams' own rows
+    bool rows = false; // it holds the teams' own rows, and no team reads another's
     for (auto& c : parts_.contracts) rows |= c.a == int(t);
     if (rows && x.row.size() != 1) return "a hoisted operand's rows have several axes";
-    for (auto& c : parts_.contracts)
-      if (rows && (c.b == int(t) || (c.a == int(t) && !c.a_k_major)))
-        return "a hoisted operand of rows has its terms apart";
+    for (auto& c : parts_.contracts) rows &= c.b != int(t) && (c.a != int(t) || c.a_k_major);
     add_ring(k_.memories[size_t(x.memory)].name, {int(t)}, rows ? f_.hoisted : 1, rows);
   }
   size_t depth = 0;
@@ -78,6 +76,11 @@ std::optional<std::string> Expander::rings() {
       return "the schedule names no ring depth for contraction " + std::to_string(depth);
     contract_ring_.push_back(
         mine.empty() ? -1 : add_ring("c" + std::to_string(i), mine, f_.stages[depth++], false));
+    for (int t : mine)
+      if (parts_.tiles[size_t(t)].made) {
+        if (mine.size() > 1) return "a slot is filled by the producer and by the teams";
+        p_.rings.back().made = true;
+      }
     for (int t : {c.a, c.b})
       if (t >= 0 && !parts_.tiles[size_t(t)].hoisted) last[rings_of_[size_t(t)]] = i;
   }
@@ -149,6 +152,10 @@ std::optional<std::string> Expander::place() {
     return "it needs " + std::to_string(p_.shared_bytes) + " bytes of shared memory";
   for (size_t t = 0; t < parts_.tiles.size(); ++t) {
     const StagedTile& x = parts_.tiles[t];
+    if (x.made) {
+      map_of_.push_back(-1);
+      continue;
+    }
     Map m{x.source.memory, {}, x.vector, {}};
     for (auto& c : x.source.index) {
       m.box.push_back(!coefficient(c.affine, x.column) ? 1 : x.vector ? x.columns : box_columns(x));

@@ -115,6 +115,34 @@ bool Expander::is_late(const Fold& f) const {
 // A result of two axes in 16 or 32 bits goes through shared memory and a bulk copy; others are stored by the
 // lanes.
 void Expander::store(const Apply& a, Block& to) {
+  auto x = flushed(a);
+  if (!x) return put(to, by_row({a}));
+  Flush* before = to.empty() || f_.reuse ? nullptr : std::get_if<Flush>(&to.back().node);
+  if (!before || before->adds || x->adds || !joined(*before, *x)) put(to, std::move(*x));
+}
+
+// Only bulk copies add in memory.
+std::string Expander::adds_refuse() {
+  for (const kernel::Block* b :
+       std::initializer_list<const kernel::Block*>{&parts_.pipe->body, &parts_.finish})
+    for (auto& s : *b)
+      if (auto* a = std::get_if<Apply>(&s.node); a && added_to(k_, *a) >= 0 && !flushed(*a))
+        return "no bulk copy can add to its result";
+  return "";
+}
+
+// The next slot's operand, once all who read what it held have released it.
+void Expander::make(const Apply& a, Block& to) {
+  const int tile = parts_.tile(a.dst[0].memory), ring = rings_of_[size_t(tile)];
+  put(to, Await{ring, false});
+  put(to, Fill{a.body.refs[0].memory, ring, offset_[size_t(tile)], slot_rows(tile) * line,
+               parts_.tiles[size_t(tile)].columns, a});
+}
+
+std::optional<Flush> Expander::flushed(const Apply& whole) {
+  Apply a = whole;
+  const int adds = added_to(k_, a);
+  if (adds >= 0) a.body = addend(k_, a, adds);
   const Ref& dst = a.dst[0];
   const Memory& g = k_.memories[size_t(dst.memory)];
   const int last_dim = int(g.shape.size()) - 1, bits = expr::row(g.format).bits;
@@ -132,15 +160,11 @@ void Expander::store(const Apply& a, Block& to) {
   // A box reaches beyond the tile's columns only where the global ends: it would overwrite a neighbour.
   bulk = bulk && columns && (columns % width == 0 || columns >= g.shape[size_t(last_dim)]);
   const auto box = bulk ? warp_box(r.row, dst) : std::nullopt;
-  if (!box) {
-    put(to, std::move(r));
-    return;
-  }
+  if (!box) return {};
   Map m{dst.memory, *box, false, {}};
   m.box.back() = width;
-  Flush x{std::get<Apply>(r.what.node), r.row, r.column, {map_for(std::move(m))}, f_.reuse ? 0 : -1, columns};
-  Flush* before = to.empty() || f_.reuse ? nullptr : std::get_if<Flush>(&to.back().node);
-  if (!before || !joined(*before, x)) put(to, std::move(x));
+  return Flush{std::get<Apply>(r.what.node), r.row, r.column, {map_for(std::move(m))}, f_.reuse ? 0 : -1,
+               columns, adds >= 0};
 }
 
 // The part of a global that a warp's rows fill, as a box of it: the fastest digits whole, then some of the

@@ -17,7 +17,10 @@ void RoleMachine::workgroup(int wg) {
   slots_.clear(), copies_.clear(), agents_.clear();
   for (size_t r = 0; r < p_.rings.size(); ++r) {
     const Ring& ring = p_.rings[r];
-    for (int i = 0; i < copies_of(int(r)); ++i) barriers_[size_t(ring.empty + i)].count = ring.releases;
+    for (int i = 0; i < copies_of(int(r)); ++i) {
+      barriers_[size_t(ring.empty + i)].count = ring.releases;
+      if (ring.made) barriers_[size_t(ring.full + i)].count = ring.releases;
+    }
     slots_.emplace_back(size_t(copies_of(int(r))));
     for (auto& s : slots_.back()) s.values.assign(size_t(ring.bytes + ring.vector_bytes), std::nan(""));
   }
@@ -93,6 +96,7 @@ RoleMachine::Step RoleMachine::step(Agent& a) {
                      a.near[x.memory] = {&slots_[size_t(x.ring)][size_t(index(a, x.ring))], x.at};
                    },
                    [&](const Advance& x) { ++a.advanced[size_t(x.ring)]; },
+                   [&](const Fill& x) { fill(a, x); },
                    [&](const Release& x) { arrive(barrier(a, x.ring, false, x.back), 4, 0); },
                    [&](const Issue& x) { issue(a, x); },
                    [&](const Finish& x) { finish(a, x); },

@@ -249,10 +249,6 @@ struct GroupLowerer {
 
 GroupKernels lower_group(ir::Graph& g, const plan::Plan& p, const Surroundings& around, const plan::Group& group, const schedule::Schedule& s,
                          const target::Target& t, std::vector<int64_t>& temporaries) {
-  for (auto& m : group.members)
-    if (t.workgroup_limit > 1 && (m.flush != plan::Flush::store || m.each_tile))
-      throw Error({}, "the schedule of '" + g.label({m.node, 0}) + "' adds to its result from several places",
-                  {{"its result must be complete in one workgroup on this target", {}}}, "put its point axes on the grid");
   std::string refused;
   if (auto few = few_rows(g, p, group, s, t)) {
     std::vector<int64_t> more = temporaries;
@@ -267,6 +263,10 @@ GroupKernels lower_group(ir::Graph& g, const plan::Plan& p, const Surroundings& 
     if (k) return std::move(*k);
     refused = k.why();
   }
+  for (auto& m : group.members)
+    if (t.workgroup_limit > 1 && (m.flush != plan::Flush::store || m.each_tile))
+      throw Error({}, "the schedule of '" + g.label({m.node, 0}) + "' adds to its result from several places",
+                  {{"its result must be complete in one workgroup on this target", {}}}, "put its point axes on the grid");
   Choice c = choose(g, group, s, t);
   if (t.workgroup_limit > 1) { // tiles are shared by the lanes: there is so much and no more
     const auto bytes = [&](const Choice& tried) {

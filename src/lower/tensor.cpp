@@ -356,39 +356,19 @@ Result<GroupKernels> TensorLowerer::run() {
   out.roles = tensor_.roles;
   out.pieces = tensor_.pieces;
   globals_first(out.kernel, out.arguments);
-  return GroupKernels{std::move(before_), std::move(out), {}};
-}
-
-namespace {
-// The member alone, with the subterms that it reads and the maps of its result.
-std::optional<plan::Group> alone(const ir::Graph& g, const plan::Group& group, const plan::Member& m) {
-  plan::Group out = group;
-  out.members = {m};
-  out.shared.clear(), out.epilogues.clear();
-  auto reads = [&](ir::NodeId reader, ir::NodeId node) {
-    auto& args = g[reader].comp()->args;
-    return std::any_of(args.begin(), args.end(), [&](auto& a) { return a.from.node == node; });
-  };
-  for (auto& s : group.shared)
-    if (reads(m.node, s.node)) out.shared.push_back(s);
-  std::set<ir::NodeId> mine{m.node};
-  for (auto& e : group.epilogues) {
-    bool own = false, other = false;
-    for (auto& x : group.members)
-      if (reads(e.node, x.node)) (x.node == m.node ? own : other) = true;
-    for (auto& x : group.epilogues)
-      if (reads(e.node, x.node)) (mine.count(x.node) ? own : other) = true;
-    if (own && other) return {};
-    if (own) out.epilogues.push_back(e), mine.insert(e.node);
+  for (auto& x : added_) {
+    before_.push_back(cleared(x));
+    after_.push_back(rounded(x));
+    out.schedule += " adds";
   }
-  return out;
+  return GroupKernels{std::move(before_), std::move(out), std::move(after_)};
 }
-} // namespace
 
-Result<GroupKernels> lower_tensor(ir::Graph& g, const plan::Plan& p, const Surroundings& around,
-                                  const plan::Group& group, const schedule::Schedule& s,
-                                  const target::Target& t, std::vector<int64_t>& temporaries) {
-  if (!t.warpgroups) return Refusal{"the target has no matrix instructions for warpgroups"};
+// The group in the first candidate's sizes that suit; `added`: members that its blocks add to.
+Result<GroupKernels> lower_whole(ir::Graph& g, const plan::Plan& p, const Surroundings& around,
+                                 const plan::Group& group, const std::vector<Added>& added,
+                                 const schedule::Schedule& s, const target::Target& t,
+                                 std::vector<int64_t>& temporaries) {
   const Choice forms = choose(g, group, s, t, true);
   for (auto& m : forms.members)
     if (m.held) return Refusal{"a state in a narrow format"};
@@ -402,7 +382,9 @@ Result<GroupKernels> lower_tensor(ir::Graph& g, const plan::Plan& p, const Surro
     choice.tile = c.tile;
     choice.rows = choice.vectors = choice.lanes = 1;
     std::vector<int64_t> more = temporaries;
-    auto l = TensorLowerer(g, p, around, group, choice, c, t, more).run();
+    TensorLowerer lowerer(g, p, around, group, choice, c, t, more);
+    for (auto& x : added) lowerer.add(x);
+    auto l = lowerer.run();
     if (!l && !c.row_axes.empty()) {
       why = l.why();
       continue;
@@ -415,19 +397,42 @@ Result<GroupKernels> lower_tensor(ir::Graph& g, const plan::Plan& p, const Surro
     temporaries = std::move(more);
     return std::move(*l);
   }
-  if (group.members.size() < 2) return Refusal{why};
-  GroupKernels out; // what does not fit in one kernel has one a member, which evaluates the subterms anew
-  std::vector<int64_t> more = temporaries;
-  for (auto& m : group.members) {
-    const auto one = alone(g, group, m);
-    if (!one) return Refusal{why};
-    auto k = lower_tensor(g, p, around, *one, s, t, more);
-    if (!k) return Refusal{k.why()};
-    out.before.insert(out.before.end(), k->before.begin(), k->before.end());
-    if (&m == &group.members.back())
-      out.main = std::move(k->main);
+  return Refusal{why};
+}
+
+Result<GroupKernels> lower_tensor(ir::Graph& g, const plan::Plan& p, const Surroundings& around,
+                                  const plan::Group& group, const schedule::Schedule& s,
+                                  const target::Target& t, std::vector<int64_t>& temporaries) {
+  if (!t.warpgroups) return Refusal{"the target has no matrix instructions for warpgroups"};
+  const Parted parted = part(g, group);
+  std::vector<Added> added;
+  for (auto& own : parted.added)
+    if (auto x = added_to(g, own, s, t))
+      added.push_back(*x);
     else
-      out.before.push_back(std::move(k->main));
+      return Refusal{"a result that is added to is no contraction"};
+  if (parted.stays.members.empty()) return Refusal{"all its results are added to"};
+  auto k = lower_whole(g, p, around, parted.stays, added, s, t, temporaries);
+  if (k) return k;
+  // What does not fit in one kernel has several, which evaluate the subterms anew.
+  std::vector<plan::Group> pieces = parted.added;
+  if (!added.empty()) pieces.push_back(parted.stays);
+  for (auto& m : added.empty() && group.members.size() > 1 ? group.members : std::vector<plan::Member>()) {
+    const auto one = alone(g, group, m);
+    if (!one) return k;
+    pieces.push_back(*one);
+  }
+  if (pieces.empty()) return k;
+  GroupKernels out;
+  std::vector<int64_t> more = temporaries;
+  for (auto& piece : pieces) {
+    auto one = lower_tensor(g, p, around, piece, s, t, more);
+    if (!one) return one;
+    out.before.insert(out.before.end(), one->before.begin(), one->before.end());
+    if (&piece == &pieces.back())
+      out.main = std::move(one->main);
+    else
+      out.before.push_back(std::move(one->main));
   }
   temporaries = std::move(more);
   return out;

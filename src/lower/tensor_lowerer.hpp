@@ -10,6 +10,30 @@ namespace tang::lower {
 
 using No = std::optional<std::string>; // a refusal's reason, or nothing
 
+// A member whose result lies along the loop: blocks of rows add to it.
+struct Added {
+  plan::Member member;
+  Contraction form;    // over the rows
+  ir::NodeId with = 0; // the member that weighs with the same values
+  std::vector<int> order = {};     // of the result's axes in the sums
+  kernel::Memory sums = {};
+  int temporary = -1, part = -1;   // that holds them; the block's fragment
+};
+
+// The member alone, with the subterms that it reads and the maps of its result. Nothing where a map reads
+// others, too.
+std::optional<plan::Group> alone(const ir::Graph& g, const plan::Group& group, const plan::Member& m);
+
+// Members whose results lie along the loop apart from the others, as groups of their own.
+struct Parted {
+  plan::Group stays;
+  std::vector<plan::Group> added;
+};
+
+Parted part(const ir::Graph& g, const plan::Group& group);
+std::optional<Added> added_to(ir::Graph& g, const plan::Group& own, const schedule::Schedule& s,
+                              const target::Target& t);
+
 class TensorLowerer {
 public:
   TensorLowerer(ir::Graph& g, const plan::Plan& p, const Surroundings& around, const plan::Group& group,
@@ -19,6 +43,8 @@ public:
         temporaries_(temporaries), f_(g, p, around, group, choice, t) {}
 
   Result<GroupKernels> run();
+
+  void add(const Added& x) { added_.push_back(x); }
 
 private:
   const ir::Comp& comp(ir::NodeId id) const { return *g_[id].comp(); }
@@ -43,6 +69,12 @@ private:
               int64_t columns);
   No absorb(const plan::Member& m, const MemberForm& form);
   No weigh();
+  int axis_along(const Added& x) const;
+  No place_sums(Added& x);
+  No start_adding(Added& x, int weights);
+  void finish_adding(const Added& x);
+  Lowered cleared(const Added& x) const;
+  Lowered rounded(const Added& x) const;
   No weigh_by_key(const plan::Member& m, const Key& key);
   No store_keys(const plan::Member& m, const Key& key, const std::vector<int>& states);
   kernel::Body trimmed(const kernel::Body& all, const std::vector<expr::Id>& values,
@@ -93,7 +125,8 @@ private:
   const target::Target& target_;
   std::vector<int64_t>& temporaries_;
   Frame f_;
-  std::vector<Lowered> before_;
+  std::vector<Lowered> before_, after_;
+  std::vector<Added> added_;
   kernel::Block starts_, copies_, finish_, lets_;
   kernel::Pipeline pipe_;
   ir::Domain domain_; // of the loop's terms, with its ragged end

@@ -203,10 +203,11 @@ No TensorLowerer::weigh() {
   kernel::Body all;
   std::optional<expr::Id> when;
   std::vector<Bounds> partial;
-  for (size_t i = 0; i < group_.members.size(); ++i) {
-    const plan::Member& m = group_.members[i];
+  const size_t stay = group_.members.size();
+  for (size_t i = 0; i < stay + added_.size(); ++i) {
+    const plan::Member& m = i < stay ? group_.members[i] : added_[i - stay].member;
     const ir::Comp& n = comp(m.node);
-    const Contraction& c = choice_.members[i].contractions.begin()->second;
+    const Contraction& c = i < stay ? choice_.members[i].contractions.begin()->second : added_[i - stay].form;
     Place at;
     for (int core : m.axis)
       at.at.push_back((core < 0 ? constant(0) : variable(f_.block[size_t(core)])) +
@@ -227,6 +228,14 @@ No TensorLowerer::weigh() {
     if (when != mine || !same_pieces(partial, pieces)) return "its results live at different points";
     all = std::move(b.out);
   }
+  for (size_t i = 0; i < added_.size(); ++i) {
+    const auto same = std::find_if(weights.begin(), weights.begin() + int64_t(stay),
+                                   [&](auto& w) { return w.value == weights[stay + i].value; });
+    if (same == weights.begin() + int64_t(stay)) return "what a result adds up is weighed in no other sum";
+    added_[i].with = group_.members[same->member].node;
+    if (No no = place_sums(added_[i])) return no;
+  }
+  weights.resize(stay, weights[0]);
   std::vector<expr::Id> leaves; // of the tiles
   std::set<expr::Id> roots_of;
   for (size_t r = 0; r < all.refs.size(); ++r)
@@ -282,8 +291,12 @@ No TensorLowerer::weigh() {
     if (!together) set({weights[i].value}, true, {whole(tiles[i], axes)});
     std::vector<int> operand{tiles[i]};
     if (tensor_.pieces) operand = as_operand(whole(tiles[i], axes), axes, false);
+    for (auto& x : added_) // its part is complete while the sum that stays goes on
+      if (x.with == m.node)
+        if (No no = start_adding(x, tiles[i])) return no;
     if (No no = contract(comp(m.node), m.axis, *weights[i].of, {m.node, 0}, operand, true)) return no;
   }
+  for (auto& x : added_) finish_adding(x);
   return {};
 }
 

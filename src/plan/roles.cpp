@@ -25,11 +25,12 @@ Planner::Wish Planner::wish(const Group& g) const {
 }
 
 // A sum, and what holds it between blocks of terms does not round it: a narrow output would, at each block.
+// Kernels of warpgroups add in f32 beside it.
 bool Planner::adds_in_memory(NodeId id) const {
   const bool narrow = std::any_of(g_.outputs.begin(), g_.outputs.end(), [&](auto& o) {
     return o.port.node == id && ir::type_of(o.format) == ir::Type::real && ir::row(o.format).bits < 32;
   });
-  return !narrow && is_sum(g_, comp(id));
+  return (!narrow || t_.warpgroups) && is_sum(g_, comp(id));
 }
 
 // Nothing when a member that cannot be added to in parts would have to be.
@@ -50,7 +51,9 @@ std::optional<double> Planner::words_accumulated(Group& g, const std::set<NodeId
         continue;
       }
       (grid ? grid_fold : loop_fold) = true;
-      (grid ? times : loop_times) *= double((g.extent[size_t(k)] + nominal_tile - 1) / nominal_tile);
+      const int64_t e = g.extent[size_t(k)];
+      const bool one_each = t_.warpgroups && e < nominal_tile; // blocks of warpgroups are long on one axis
+      (grid ? times : loop_times) *= double(one_each ? e : (e + nominal_tile - 1) / nominal_tile);
     }
     m.flush = grid_fold ? Flush::accumulate : m.each_tile && loop_fold ? Flush::ordered : Flush::store;
     if (m.flush == Flush::store) continue;

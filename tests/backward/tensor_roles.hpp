@@ -7,12 +7,12 @@ namespace tang::test {
 
 // For some orders of events the role program does what its kernel says.
 inline void expect_roles(const lower::Lowered& l, const target::Roles& fields,
-                         const std::vector<kernel::Buffer>& before) {
+                         const std::vector<kernel::Buffer>& before, uint64_t orders = 4) {
   const auto p = kernel::expand_roles(l.kernel, fields);
   ASSERT_TRUE(bool(p)) << p.why();
   std::vector<kernel::Buffer> want = before;
   EXPECT_TRUE(kernel::simulate(l.kernel, want).clean());
-  for (uint64_t seed = 0; seed < 4; ++seed) {
+  for (uint64_t seed = 0; seed < orders; ++seed) {
     kernel::RoleOptions o;
     o.seed = seed;
     o.copies = seed == 1 ? kernel::RoleOptions::early : kernel::RoleOptions::late;

@@ -166,8 +166,8 @@ TEST(run_budget, only_what_cannot_cancel_may_be_divided_by) {
     b.output(map({i, j}, x(i, j) * (squares ? 1.0 / sqrt(s + 1e-5) : 1.0 / s)), "y");
     const kernel::Rounding r = rounding(b.graph(), lanes_of(8));
     EXPECT_EQ(r.known(), squares) << r.why;
-    if (squares) EXPECT_LT(r.bound(), 1e-5);
-    if (squares) EXPECT_TRUE(r.solid);
+    if (squares) { EXPECT_LT(r.bound(), 1e-5); }
+    if (squares) { EXPECT_TRUE(r.solid); }
   }
 }
 

@@ -1,0 +1,137 @@
+// The gradients of attention as one kernel, each score evaluated once: what lies along its loop is added to in
+// memory. A schedule asks for it; without one no result depends on an order.
+#include "backward/tensor_roles.hpp"
+#include "tang/grad/surface.hpp"
+#include "tang/models/attention.hpp"
+#include "tang/run/cuda.hpp"
+
+using namespace tang;
+using namespace tang::test;
+
+namespace {
+struct Size {
+  int64_t heads, kv, rows, keys, d;
+  bool causal;
+};
+
+ir::Graph gradient(const Size& s) {
+  constexpr auto bf16 = ir::Format::bf16;
+  ir::Builder b;
+  const int64_t group = s.heads / s.kv;
+  using Shape = std::vector<ir::Extent>;
+  ir::Tensor q = b.input("q", group > 1 ? Shape{1, s.kv, group, s.rows, s.d} : Shape{1, s.heads, s.rows, s.d}, bf16),
+             k = b.input("k", {1, s.kv, s.keys, s.d}, bf16), v = b.input("v", {1, s.kv, s.keys, s.d}, bf16);
+  models::AttentionOptions o;
+  if (s.causal) o.mask = models::causal();
+  const auto a = models::attention(q, k, v, o);
+  const ir::Tensor dout = b.input("dout", a.out.shape(), bf16);
+  const auto d = diff::vjp(a.out, dout, {q, k, v});
+  b.output(a.out, "out", bf16);
+  b.output(d[0], "dq", bf16), b.output(d[1], "dk", bf16), b.output(d[2], "dv", bf16);
+  return b.graph();
+}
+
+// `teams`: where not chosen, of the kernel of all three.
+run::Derivation derived(const Size& s, bool joint, int teams = 0) {
+  run::Options o = run::hopper_options();
+  for (const char* result : {"dq", "dk", "dv"}) {
+    auto& f = o.schedule.groups[result];
+    if (joint) f.joint = true;
+    if (!teams) continue;
+    f.roles = target::Roles{};
+    f.roles->math = teams, f.roles->stages = {2, 2, 2, 2}, f.roles->lag = 0;
+  }
+  return run::derive(gradient(s), o);
+}
+
+int adding(const run::Derivation& d) { // kernels whose workgroups add to one place
+  const std::string text = run::cuda_source(d, run::hopper_options().target);
+  int n = 0;
+  for (size_t at = text.find("tang_bulk_add(&"); at != std::string::npos; at = text.find("tang_bulk_add(&", at + 1)) ++n;
+  return n;
+}
+
+const lower::Lowered* joined(const run::Derivation& d) {
+  for (auto& l : d.kernels.kernels)
+    if (l.roles && l.schedule.find(" adds") != std::string::npos) return &l;
+  return nullptr;
+}
+
+// Random values for what a kernel reads; what it adds to is 0, its other results are poison.
+std::vector<kernel::Buffer> buffers(const lower::Lowered& l) {
+  std::vector<kernel::Buffer> out;
+  uint64_t seed = 7;
+  for (size_t a = 0; a < l.arguments.size(); ++a) {
+    const kernel::Memory& m = l.kernel.memories[a];
+    kernel::Buffer b = poisoned(m.size());
+    if (std::holds_alternative<int>(l.arguments[a].what)) b.r.assign(b.r.size(), 0.0);
+    if (!l.arguments[a].written) {
+      b.r = random_array({m.size()}, seed++).r;
+      for (double& x : b.r) x = ir::rounded(x, m.format);
+    }
+    out.push_back(std::move(b));
+  }
+  return out;
+}
+} // namespace
+
+int products(const kernel::Kernel& k) {
+  int n = 0;
+  for (auto& stmt : k.body) {
+    const kernel::Block* in = nullptr;
+    if (auto* p = std::get_if<kernel::Pipeline>(&stmt.node)) in = &p->body;
+    if (auto* l = std::get_if<kernel::Loop>(&stmt.node)) in = &std::get<kernel::Pipeline>(l->body[0].node).body;
+    for (auto& x : in ? *in : kernel::Block()) n += std::holds_alternative<kernel::Contract>(x.node);
+  }
+  return n;
+}
+
+// One team's rows and a head as wide as they are: small enough for the oracle.
+TEST(joint_gradient, one_kernel_of_five_products_equals_the_oracle) {
+  for (const Size& s : {Size{1, 1, 260, 256, 64, false}, Size{2, 1, 256, 256, 64, true}}) {
+    const auto d = derived(s, true, 1);
+    const lower::Lowered* one = joined(d);
+    ASSERT_TRUE(one) << plan::print(d.plan);
+    EXPECT_EQ(products(one->kernel), 5);
+    const eval::Inputs in = rounded_inputs(gradient(s));
+    auto got = simulate({d.plan, d.kernels}, in);
+    for (auto& [name, raw] : eval::run(gradient(s), in)) {
+      const eval::Array a = filled(raw);
+      double top = 0, off = 0;
+      for (size_t x = 0; x < a.r.size(); ++x)
+        top = std::max(top, std::abs(a.r[x])),
+        off = std::max(off, std::isnan(got[name].r[x]) ? 1e9 : std::abs(got[name].r[x] - a.r[x]));
+      EXPECT_LE(off, 1.2e-2 * top) << name;
+    }
+    expect_roles(*one, *one->roles, buffers(*one));
+  }
+}
+
+// Two teams, each of which reads what the other makes.
+TEST(joint_gradient, teams_wait_for_each_others_weights) {
+  const auto d = derived({1, 1, 512, 512, 128, true}, true);
+  const lower::Lowered* one = joined(d);
+  ASSERT_TRUE(one) << plan::print(d.plan);
+  EXPECT_EQ(one->roles->math, 2);
+  EXPECT_EQ(products(one->kernel), 5);
+  expect_roles(*one, *one->roles, buffers(*one), 2);
+}
+
+// The order in which workgroups add is not that of another run: only a schedule allows it.
+TEST(joint_gradient, results_are_added_to_in_any_order_only_where_a_schedule_says_so) {
+  const Size s{1, 1, 512, 512, 128, false};
+  EXPECT_EQ(adding(derived(s, false)), 0);
+  EXPECT_EQ(joined(derived(s, false)), nullptr);
+  EXPECT_GT(adding(derived(s, true)), 0);
+}
+
+// Where the blocks of rows and the columns of what is added to differ, each result has its loop, as before.
+TEST(joint_gradient, what_no_kernel_can_add_to_has_a_kernel_of_its_own) {
+  for (const Size& s : {Size{1, 1, 512, 512, 64, false}, Size{1, 1, 512, 520, 128, false}}) {
+    const auto d = derived(s, true);
+    EXPECT_EQ(joined(d), nullptr);
+    int kernels = 0;
+    for (auto& l : d.kernels.kernels) kernels += bool(l.roles);
+    EXPECT_EQ(kernels, 3) << plan::print(d.plan); // forward, dq, dk and dv
+  }
+}
