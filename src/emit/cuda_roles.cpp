@@ -14,8 +14,7 @@ namespace tang::emit {
 namespace roles_text { // named: statements of both levels have the same names
 using namespace kernel::role;
 
-constexpr int open_barrier =
-    1; // named barriers: 0 is the workgroup's, then one a team for turns, then one a team to meet
+constexpr int open_barrier = 1;  // named: 0 is the workgroup's, then one a team for turns, then one to meet
 constexpr int box_bytes = 8192;  // a team's 64 rows of 128 bytes
 constexpr int warp_bytes = 2048; // a warp's 16
 constexpr int beside_sums = 26;  // registers of an instruction that sums in registers, as ptxas asks for them
