@@ -74,6 +74,7 @@ struct Work {
   }
 
   void take_format(std::istream& in) { // after attention's mask, where it is not bf16
+    if (in.eof()) return;
     const auto at = in.tellg();
     if (std::string word; in >> word && (word == "f32" || word == "f16"))
       format = word;

@@ -396,6 +396,13 @@ struct TensorChooser {
   // blocks end their loops sooner.
   bool longest_binds() const { return tied() && others() * blocks(base.rows, 3 * team_rows) <= t.workers; }
 
+  // Blocks of two teams' rows are about as many as workers, and loops differ in length: the longest is the end, and
+  // one team alone is through with its rows in less time than two that share a worker.
+  bool teams_part() const {
+    constexpr double many = 1.25;
+    return tied() && double(others() * blocks(base.rows, 2 * team_rows)) <= many * double(t.workers);
+  }
+
   // Sums whose weights are computed from contractions of the block, all on one warpgroup's fragments: the
   // widest block of terms that registers and shared memory hold. Nothing stays in flight over a block's edge:
   // that takes registers which a wider block uses better (d 256, one result: 1.34 ms against 1.30; H200,
@@ -412,10 +419,11 @@ struct TensorChooser {
       three.stages = r.stages;
       if (group.members.size() == 1 && width && std::max(depth, width) <= 64 && !longest_binds())
         for (int64_t b : {128, 96, 80, 64}) add(3 * team_rows, b, 0, three);
+      r.math = teams_part() ? 1 : 2;
       for (int64_t b : {128, 96, 80, 64, 48, 32, 16})
         for (bool reuse : {false, true}) {
           r.reuse = reuse;
-          add(2 * team_rows, b, 0, r);
+          add(r.math * team_rows, b, 0, r);
         }
     }
   }
@@ -441,6 +449,9 @@ struct TensorChooser {
       three.math = 3, three.hoisted = 2;
       three.producer_registers = 32, three.math_registers = 160;
       two.stages = {4, 4}, two.hoisted = 2;
+      Roles one = two;
+      one.math = 1, one.turns = false;
+      if (teams_part()) add(team_rows, 128, 0, one);
       if (uneven && (extent(base.rows) <= 1024 || longest_binds())) add(2 * team_rows, 128, 0, two);
       add(3 * team_rows, 128, 0, three);
       add(2 * team_rows, 128, 0, two);
@@ -458,19 +469,6 @@ struct TensorChooser {
   }
 };
 } // namespace
-
-std::optional<Key> few_keys(const ir::Graph& g, const plan::Member& m) {
-  constexpr int64_t most = 64;
-  const ir::Comp& n = *g[m.node].comp();
-  auto key = n.monoid && n.lift.size() == 1 ? solved(g, m, n) : std::nullopt;
-  if (key && n.extent(key->axis).value() > most) key.reset();
-  return key;
-}
-
-expr::Id stored_value(const expr::Pool& p, expr::Id factor) {
-  const expr::Term& t = p[factor];
-  return t.op == expr::Op::to_real && p[t.args[0]].op == expr::Op::arg ? t.args[0] : factor;
-}
 
 Result<std::vector<TensorChoice>> tensor_choices(const ir::Graph& g, const plan::Plan& p,
                                                  const plan::Group& group, const Choice& forms,

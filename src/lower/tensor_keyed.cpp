@@ -11,6 +11,19 @@ using kernel::Apply;
 using kernel::Fold;
 using kernel::variable;
 
+std::optional<Key> few_keys(const ir::Graph& g, const plan::Member& m) {
+  constexpr int64_t most = 64;
+  const ir::Comp& n = *g[m.node].comp();
+  auto key = n.monoid && n.lift.size() == 1 ? solved(g, m, n) : std::nullopt;
+  if (key && n.extent(key->axis).value() > most) key.reset();
+  return key;
+}
+
+expr::Id stored_value(const expr::Pool& p, expr::Id factor) {
+  const expr::Term& t = p[factor];
+  return t.op == expr::Op::to_real && p[t.args[0]].op == expr::Op::arg ? t.args[0] : factor;
+}
+
 No TensorLowerer::weigh_by_key(const plan::Member& m, const Key& key) {
   kernel::Pool& p = *f_.k.pool;
   const ir::Comp& n = comp(m.node);

@@ -188,3 +188,26 @@ TEST(block_stores, parts_of_columns_stay_wide) {
       EXPECT_EQ(m.size(), 64 * 96);
     }
 }
+
+// Few blocks of unequal loops: a worker has one team, whose longest loop ends sooner. Many blocks, and equal
+// loops, have two or three.
+TEST(block_stores, few_blocks_of_unequal_loops_have_a_worker_each) {
+  auto teams = [](int64_t heads, bool causal) {
+    ir::Builder b;
+    const ir::Tensor q = b.input("q", {1, heads, 512, 64}, bf16), k = b.input("k", {1, heads, 512, 64}, bf16),
+                     v = b.input("v", {1, heads, 512, 64}, bf16);
+    models::AttentionOptions o;
+    if (causal) o.mask = models::causal();
+    const auto a = models::attention(q, k, v, o);
+    const auto g = diff::vjp(a.out, b.input("dout", a.out.shape(), bf16), {q, k, v});
+    b.output(a.out, "out", bf16);
+    b.output(g[0], "dq", bf16), b.output(g[1], "dk", bf16), b.output(g[2], "dv", bf16);
+    std::vector<int> out;
+    for (auto& l : run::derive(b.graph(), run::hopper_options()).kernels.kernels)
+      if (l.roles) out.push_back(l.roles->math);
+    return out;
+  };
+  EXPECT_EQ(teams(8, true), (std::vector<int>{1, 1, 1}));
+  for (int n : teams(64, true)) EXPECT_GT(n, 1);
+  for (int n : teams(8, false)) EXPECT_GT(n, 1);
+}
