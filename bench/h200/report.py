@@ -63,6 +63,7 @@ with open(prefix + ".md", "w") as out:
             rate = f"{r['tflops']:.1f}" if r.get("tflops") else "-"
             peer = r.get("peer"); theirs = f"{ms[peer]:.4f}" if peer else "-"
             error = r["check"].split("err ")[1].split()[0] if "err " in r["check"] else r["check"][:60]
+            if "in 3 pieces" in r["check"]: error += ", 3 pieces"
             verdict = "wrong" if not r["ok"] else "" if ratio is None or ratio >= needed(r["work"].split()) else "below what is needed"
             say(f"| {shape(r['work'].split())} | {ours} | {rate} | {peer or '; '.join(r.get('left out', {}).values())[:60] or '-'} | {theirs} | {f'{ratio:.3f}' if ratio else '-'} | {error} | {verdict} |")
     say("\n" + open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "notes.md")).read().rstrip())
