@@ -5,6 +5,7 @@ import json, math, os, sys
 NEEDED = {"transformer": 1.0, "conv2d": 0.7, "gemm": 0.85, "attention": 1.0, "variants": 1.0}
 
 def needed(w):
+    if w[-1] == "f32": return 1.0
     if w[0] == "backward" and w[7] in ("full", "causal"): return 0.9 if w[6] == "128" else 0.8
     if w[0] == "backward" and w[7] == "t5": return 20.0
     return NEEDED[section(w).split()[0]]
@@ -14,6 +15,7 @@ def section(w):
     if w[0] == "conv": return "conv2d NHWC " + w[9]
     if w[0] == "block": return "transformer block " + w[2]
     if w[0] == "backward" and "joint=1" in w: return "attention backward, joint"
+    if w[-1] == "f32" and w[0] in ("attention", "backward"): return "f32 attention" + (" backward" if w[0] == "backward" else "")
     if w[0] == "backward": return "attention backward" if w[7] in ("full", "causal") else "variants backward"
     return "attention" if w[7] in ("full", "causal") else "variants"
 
@@ -30,7 +32,8 @@ prefix, files = sys.argv[1], sys.argv[2:]
 loaded = [json.load(open(f)) for f in files]
 rows = {r["work"]: r for x in loaded for r in x["rows"]}
 runs = [run for x in loaded for run in x.get("runs", [x])]  # a report's own file holds several
-sections = ["gemm bf16", "gemm f16", "gemm tf32", "gemm e4m3", "gemm i8", "conv2d NHWC bf16", "attention", "attention backward", "attention backward, joint", "variants", "variants backward",
+sections = ["gemm bf16", "gemm f16", "gemm tf32", "gemm f32", "gemm e4m3", "gemm i8", "conv2d NHWC bf16", "attention", "attention backward", "attention backward, joint", "variants", "variants backward",
+            "f32 attention", "f32 attention backward",
             "transformer block bf16", "transformer block tf32"]
 json.dump({"runs": [{k: v for k, v in run.items() if k != "rows"} for run in runs], "rows": list(rows.values())}, open(prefix + ".json", "w"), indent=1)
 with open(prefix + ".md", "w") as out:
@@ -60,6 +63,7 @@ with open(prefix + ".md", "w") as out:
             rate = f"{r['tflops']:.1f}" if r.get("tflops") else "-"
             peer = r.get("peer"); theirs = f"{ms[peer]:.4f}" if peer else "-"
             error = r["check"].split("err ")[1].split()[0] if "err " in r["check"] else r["check"][:60]
+            if "in 3 pieces" in r["check"]: error += ", 3 pieces"
             verdict = "wrong" if not r["ok"] else "" if ratio is None or ratio >= needed(r["work"].split()) else "below what is needed"
             say(f"| {shape(r['work'].split())} | {ours} | {rate} | {peer or '; '.join(r.get('left out', {}).values())[:60] or '-'} | {theirs} | {f'{ratio:.3f}' if ratio else '-'} | {error} | {verdict} |")
     say("\n" + open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "notes.md")).read().rstrip())

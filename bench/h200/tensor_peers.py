@@ -2,8 +2,9 @@
 ten runs on both sides. The chip is warmed by the peer first; who goes first alternates; a side's time is the median of its rounds,
 each the median of twenty replays; the ratio is that of the fastest peer.
    tensor_peers.py TENSOR_PROGRAM CACHE_FOLDER OUT_FOLDER WORKS_FILE [rounds]      WORKS_FILE: a work of tensor.cpp a line
-Rounds 0: the peers are compiled into their caches, nothing is timed; for several processes at once beforehand."""
-import json, os, subprocess, sys, time
+Rounds 0: the peers are compiled into their caches, f32 attention is checked, nothing is timed; for several processes at once
+beforehand, each with an OUT_FOLDER of its own."""
+import glob, hashlib, json, os, subprocess, sys, time
 import torch, torch.nn.functional as F
 from torch.nn.attention import sdpa_kernel, SDPBackend
 
@@ -15,7 +16,7 @@ def ask(line):
     ours.stdin.write(line + "\n"); ours.stdin.flush()
     return ours.stdout.readline().rstrip("\n")
 
-FORMATS = {"bf16": torch.bfloat16, "f16": torch.float16, "tf32": torch.float32}
+FORMATS = {"bf16": torch.bfloat16, "f16": torch.float16, "tf32": torch.float32, "f32": torch.float32}
 torch.backends.cuda.matmul.allow_tf32 = True
 torch.backends.cudnn.benchmark = True
 torch.set_float32_matmul_precision("high")
@@ -48,6 +49,14 @@ class Difference:
     def median_ms(self, runs): return median_ms(self.whole, runs) - median_ms(self.first, runs)
 
 def randn(*shape, dtype): return torch.randn(*shape, device="cuda", dtype=dtype)
+
+def exact(f):
+    """f in f32 itself, not in TF32."""
+    def run():
+        torch.backends.cuda.matmul.allow_tf32 = False
+        try: return f()
+        finally: torch.backends.cuda.matmul.allow_tf32 = True
+    return run
 
 def narrow_products(m, n, k, form):
     """8-bit operands: rows of terms on both sides, as cuBLAS takes them."""
@@ -119,6 +128,33 @@ def check_block(w, folder):
     good = all(e < 1.5e-2 for e in error.values()) and " bad 0 guards 0 " in said + " "
     return f"{said.split('  bad')[0]}  err {error[worst]:.2e} of {worst}  bad{said.split('  bad')[1]} {'ok' if good else 'WRONG'}"
 
+def check_wide(w, folder):
+    """Every value of f32 attention and its gradients against f64: the largest error over the largest value."""
+    said = ask("dump " + " ".join(w) + " " + folder)
+    if "FAILED" in said: return said
+    h, rows, keys, d = int(w[1]) * int(w[2]), int(w[4]), int(w[5]), int(w[6])
+    load = lambda name, n: torch.frombuffer(bytearray(open(f"{folder}/{name}.bin", "rb").read()), dtype=torch.float32).reshape(h, n, d).to("cuda")
+    sides = {"q": rows, "k": keys, "v": keys} | ({"dout": rows} if w[0] == "backward" else {})
+    q, k, v, *dout = (load(x, n) for x, n in sides.items())
+    got = {x: load(x, n) for x, n in ({"dq": rows, "dk": keys, "dv": keys} if dout else {"out": rows}).items()}
+    off, top = dict.fromkeys(got, 0.0), dict.fromkeys(got, 0.0)
+    for i in range(h):
+        a, b, c = q[i].double(), k[i].double(), v[i].double()
+        s = a @ b.t() / d ** 0.5
+        if w[7] == "causal": s.masked_fill_(torch.ones_like(s, dtype=torch.bool).triu(1), float("-inf"))
+        p = torch.softmax(s, -1)
+        want = {"out": p @ c}
+        if dout:
+            o = dout[0][i].double()
+            ds = p * (o @ c.t() - (o * want["out"]).sum(-1, keepdim=True)) / d ** 0.5
+            want = {"dv": p.t() @ o, "dq": ds @ b, "dk": ds.t() @ a}
+        for x in got:
+            off[x] = max(off[x], (got[x][i].double() - want[x]).abs().max().item()); top[x] = max(top[x], want[x].abs().max().item())
+    error = {x: off[x] / top[x] for x in got}
+    worst = max(error, key=error.get)
+    good = all(e <= 1e-5 for e in error.values()) and " bad 0 guards 0 " in said + " "
+    return f"{said.split('  bad')[0]}  err {error[worst]:.2e} of {worst}, all values  bad{said.split('  bad')[1]} {'ok' if good else 'WRONG'}"
+
 def peers(w):
     """name -> a function that runs it; what torch cannot do is left out with the reason."""
     if w[0] == "block": return {"torch.compile": block_of(w)}
@@ -127,9 +163,10 @@ def peers(w):
     if w[0] == "gemm":
         m, n, k = map(int, w[1:4]); f = FORMATS[w[5]]
         a, b, at, bt = randn(m, k, dtype=f), randn(k, n, dtype=f), randn(k, m, dtype=f), randn(n, k, dtype=f)
+        if w[5] == "f32": return {"cublas f32 nn": exact(lambda: torch.mm(a, b)), "cublas f32 nt": exact(lambda: torch.mm(a, bt.t()))}
         return {"cublas nn": lambda: torch.mm(a, b), "cublas nt": lambda: torch.mm(a, bt.t())} | (
             {"cublas " + w[4]: (lambda: torch.mm(at.t(), b if w[4][1] == "n" else bt.t()))} if w[4][0] == "t" else {})
-    b, h, kv, rows, keys, d = map(int, w[1:7]); f = torch.bfloat16
+    b, h, kv, rows, keys, d = map(int, w[1:7]); f = FORMATS[w[8] if len(w) > 8 else "bf16"]
     q, k, v = randn(b, h, rows, d, dtype=f), randn(b, kv, keys, d, dtype=f), randn(b, kv, keys, d, dtype=f)
     back = w[0] == "backward"
     table = torch.randn(h, 32, device="cuda", dtype=f)
@@ -138,17 +175,17 @@ def peers(w):
         for x in of: x.requires_grad_()
         dout = randn(b, h, rows, d, dtype=f)
         both = lambda run: (lambda: torch.autograd.grad(run(), of, dout), run)
-    if w[7] in ("full", "causal"):
+    if w[7] in ("full", "causal") and f != torch.float32:
         def cudnn():
             with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
                 return F.scaled_dot_product_attention(q, k, v, is_causal=w[7] == "causal", enable_gqa=h != kv)
         return {"cudnn": both(cudnn) if back else cudnn}
-    # FlexAttention, compiled for this case alone; its block mask is made beforehand, as a user would.
+    # FlexAttention (f32 in TF32), compiled for this case alone; its block mask is made beforehand, as a user would.
     from torch.nn.attention.flex_attention import flex_attention, create_block_mask
     torch._dynamo.reset()
     slopes = torch.exp2(-8.0 * torch.arange(1, h + 1, device="cuda") / h)
     ids = torch.arange(rows, device="cuda") // 700
-    masks = {"window": lambda b_, h_, i, j: (j <= i) & (i - j < 128), "prefix": lambda b_, h_, i, j: (j <= i) | (j < 256),
+    masks = {"causal": lambda b_, h_, i, j: j <= i, "window": lambda b_, h_, i, j: (j <= i) & (i - j < 128), "prefix": lambda b_, h_, i, j: (j <= i) | (j < 256),
              "document": lambda b_, h_, i, j: (j <= i) & (ids[i] == ids[j])}
     scores = {"softcap": lambda s, b_, h_, i, j: 20 * torch.tanh(s / 20), "alibi": lambda s, b_, h_, i, j: s - slopes[h_] * (i - j),
               "t5": lambda s, b_, h_, i, j: s + table[h_, torch.clamp((i - j) // 64 + 16, 0, 31)]}
@@ -157,12 +194,28 @@ def peers(w):
     flex = lambda: f_(q, k, v, score_mod=scores.get(w[7]), block_mask=block, enable_gqa=h != kv)
     return {"flex": both(flex) if back else flex}
 
+def is_wide(w): return w[0] in ("attention", "backward") and w[-1] == "f32"
+
+def checked(line):
+    """With as few pieces as keep 1e-5, as an error budget chooses from samples: how ours is told, what the check says."""
+    for told in (line, line + " pieces=3"):
+        said = check_wide(told.split(), out)
+        print(said, flush=True)
+        if said.endswith("ok"): break
+    return told, said
+
+build = hashlib.sha256(open(program, "rb").read()).hexdigest()[:16]
 if not rounds:
-    for line in open(works):
-        if line.strip() and line[0] != "#":
-            for f in peers(line.split()).values(): (f[0] if isinstance(f, tuple) else f)()
+    known = {}
+    for line in map(str.strip, open(works)):
+        if not line or line[0] == "#": continue
+        for f in peers(line.split()).values(): (f[0] if isinstance(f, tuple) else f)()
+        if is_wide(line.split()): known[line] = checked(line)
     torch.cuda.synchronize()
+    json.dump(known, open(os.path.join(cache, f"checks.{build}.{os.getpid()}.json"), "w"))
     sys.exit()
+before = {}
+for f in glob.glob(os.path.join(cache, f"checks.{build}.*.json")): before.update(json.load(open(f)))
 rows = []
 state = subprocess.run(["nvidia-smi", "--query-gpu=driver_version,clocks.sm,power.draw,temperature.gpu", "--format=csv,noheader"], capture_output=True, text=True).stdout.strip()
 def save():
@@ -172,14 +225,16 @@ for line in open(works):
     line = line.strip()
     if not line or line.startswith("#"): continue
     w = line.split()
-    said = check_block(w, out) if w[0] == "block" else ask("check " + line)
+    told = line
+    if is_wide(w): told, said = before.get(line) or checked(line)
+    else: said = check_block(w, out) if w[0] == "block" else ask("check " + line)
     print(said, flush=True)
-    row = {"work": line, "check": said.split(line)[1].strip(), "ok": said.endswith("ok"), "ms": {}, "tflops": None}
+    row = {"work": line, "check": said.split(line)[1].strip().replace("pieces=3", "in 3 pieces,"), "ok": said.endswith("ok"), "ms": {}, "tflops": None}
     if row["ok"]:
         graphs, times = {}, {"ours": []}
         runs = 10
         def mine():
-            t = ask(f"time {line} {runs}")
+            t = ask(f"time {told} {runs}")
             try:
                 ms, rate = float(t.split(" ms ")[0].split()[-1]), float(t.split(" ms ")[1].split()[0])
                 times["ours"].append(ms); row["tflops"] = rate * ms

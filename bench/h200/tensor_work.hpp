@@ -62,8 +62,12 @@ struct Work {
   // f32 is judged by the largest error over the largest value, other formats by the error's length over the values'.
   bool fine() const { return element == ir::Format::f32; }
 
-  // Products of f32 are made of two 16-bit pieces of each operand.
-  int pieces() const { return fine() ? 2 : 0; }
+  // Products of f32 are made of so many 16-bit pieces of each operand: two, or as told.
+  int pieces() const {
+    for (auto& [what, n] : told)
+      if (what == "pieces") return int(n);
+    return fine() ? 2 : 0;
+  }
 
   double allowed() const { return fine() ? 1e-5 : 6e-3; }
 

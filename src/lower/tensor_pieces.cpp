@@ -249,18 +249,26 @@ std::vector<TensorChoice> in_pieces(const std::vector<TensorChoice>& whole, int 
     if (!whole.front().row_axes.empty()) products(whole, {}, pieces, group, t, columns, out);
     return out;
   }
-  // Two slots first, then the widest block of terms that registers and shared memory hold.
-  for (bool reuse : {false, true})
+  // Two teams first, then two slots, then the widest block of terms that registers and shared memory hold; one team
+  // rather than blocks of a few terms.
+  struct Form {
+    int math;
+    bool reuse;
+    int64_t least; // terms
+  };
+  for (const Form f : {Form{2, false, 32}, Form{2, true, 32}, Form{1, false, 32}, Form{2, false, 16}, Form{2, true, 16},
+                       Form{1, false, 16}})
     for (int slots : {2, 1})
       for (int64_t terms : {128, 112, 96, 80, 64, 48, 32, 16}) {
+        if (terms < f.least) continue;
         TensorChoice c = taken_in(whole.front(), pieces);
-        c.roles.math = 2, c.roles.skew = 0, c.roles.turns = c.roles.late = false, c.roles.reuse = reuse;
+        c.roles.math = f.math, c.roles.skew = 0, c.roles.turns = c.roles.late = false, c.roles.reuse = f.reuse;
         c.roles.hoisted = 1, c.roles.lag = 0, c.roles.split = 1, c.roles.polynomial = 0;
         c.roles.producer_registers = 40, c.roles.math_registers = 232;
         c.roles.stages.assign(size_t(pieces) * 2 * (group.shared.size() + group.members.size()), slots);
-        c.tile[size_t(c.rows)] = atom_rows * 2, c.tile[size_t(c.loop)] = terms;
-        c.text = "roles 2x64x" + std::to_string(terms) + " in " + std::to_string(pieces) + " pieces stages " +
-                 std::to_string(slots) + (reuse ? " reuse" : "");
+        c.tile[size_t(c.rows)] = atom_rows * f.math, c.tile[size_t(c.loop)] = terms;
+        c.text = "roles " + std::to_string(f.math) + "x64x" + std::to_string(terms) + " in " + std::to_string(pieces) +
+                 " pieces stages " + std::to_string(slots) + (f.reuse ? " reuse" : "");
         out.push_back(std::move(c));
       }
   return out;
