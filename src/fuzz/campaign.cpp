@@ -227,7 +227,7 @@ std::string text(const Summary& s) {
   for (auto& [name, n] : s.kinds) out += name + ": " + std::to_string(n) + "\n";
   int64_t all = 0;
   std::string each;
-  for (auto& [target, n] : s.refused) out += target + ": " + std::to_string(n) + " drawn schedules refused\n";
+  for (auto& [target, n] : s.refused) out += target + ": " + std::to_string(n) + " refused\n";
   for (auto& [target, n] : s.cases) {
     all += n;
     each += (each.empty() ? "" : ", ") + target + " " + std::to_string(n);

@@ -386,7 +386,8 @@ void Emitters::map(const plan::Member& m, bool keep_tile, kernel::Block& to) {
   Body b = f_.body(n, at, m.axis);
   const plan::Buffer* buffer = f_.plan.buffer(port);
   Id lift = n.lift[0];
-  if (buffer && buffer->masked) {  // only the points that the select's condition names are stored
+  const bool masked = buffer && buffer->masked && !keep_tile;  // a tile holds all points
+  if (masked) {  // only the points that the select's condition names are stored
     const Term condition = f_.g.pool[buffer->when];
     if (condition.op == Op::holds && n.guards[size_t(condition.whole)].size() == 1) {
       for (auto& f : n.guards[size_t(condition.whole)][0]) a.bounds.push_back(b.coordinate(f));
@@ -402,7 +403,7 @@ void Emitters::map(const plan::Member& m, bool keep_tile, kernel::Block& to) {
   }
   const Type type = f_.g.type(port);
   const bool may_be_absent = n.domain != ir::everywhere() || b.out.when;
-  const std::optional<Value> fill = may_be_absent && !(buffer && buffer->masked) ? std::optional(Value{type, expr::State::present, 0, 0}) : std::nullopt;
+  const std::optional<Value> fill = may_be_absent && !masked ? std::optional(Value{type, expr::State::present, 0, 0}) : std::nullopt;
   // The fill goes where the domain fails, never beyond a ragged edge: there it is written first, in a pass of its own.
   const bool filled_first = fill && !a.bounds.empty();
   if (filled_first) {

@@ -170,7 +170,8 @@ struct GroupLowerer {
     // Members of one group have one domain as a rule; with several, blocks are tested by each.
     const plan::Member& one = group.members[0];
     bool one_domain = choice.walked.empty() || emitters.one_domain(group.members, keys);
-    const ir::Domain& first = comp(one.node).domain;
+    // Of a sum by key what is left without the key: a block whose keys reach no point has terms of others.
+    const ir::Domain& first = !choice.walked.empty() && keys[0] ? keys[0]->domain : comp(one.node).domain;
     if (choice.walked.empty())
       for (auto& m : group.members) one_domain &= comp(m.node).domain == first && m.axis == one.axis;
     // What is complete in a block of the loop is stored by it: a block without terms holds the identity, and none is left out.
