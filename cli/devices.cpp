@@ -1,6 +1,7 @@
 // What there is to run on, with its limits; and every builder verified on it.
 #include <cstdio>
 
+#include "tang/cli/json.hpp"
 #include "tang/cli/programs.hpp"
 #include "tang/cli/tool.hpp"
 #include "tang/models/cases.hpp"
@@ -9,16 +10,6 @@
 namespace tang::cli {
 
 namespace {
-std::string quoted(const std::string& s) {
-  std::string out = "\"";
-  for (char ch : s) {
-    if (ch == '"' || ch == '\\') out += '\\';
-    if (static_cast<unsigned char>(ch) >= 32) out += ch;
-    else out += ' ';
-  }
-  return out + "\"";
-}
-
 std::string field(const char* name, int64_t v) { return ",\"" + std::string(name) + "\":" + std::to_string(v); }
 
 std::string limits_as_json(const target::Target& t) {
@@ -41,6 +32,12 @@ std::string limits_in_words(const target::Target& t) {
   return out + (t.index64 ? "" : ", 32-bit integers") + (t.f64 ? "" : ", no f64");
 }
 } // namespace
+
+run::Opened open_or_throw(const Common& c, const std::string& target) {
+  auto r = run::open_target(target, target_options(c));
+  if (!r) throw Error({}, "target " + target + " cannot be used here", {{r.why(), {}}}, "`tang devices` lists what can");
+  return *r;
+}
 
 int devices(const Common& c) {
   std::string found, absent;

@@ -45,6 +45,7 @@ struct Timing {
   int runs = 0;
 };
 
+std::string time_text(double seconds); // "12.3 us", "4.56 ms"
 Timing measure(const std::function<void()>& once, double budget_seconds, int least = 5);
 
 int demo(const Common& c, int64_t scale);

@@ -254,7 +254,7 @@ GroupKernels lower_group(ir::Graph& g, const plan::Plan& p, const Surroundings& 
       throw Error({}, "the schedule of '" + g.label({m.node, 0}) + "' adds to its result from several places",
                   {{"its result must be complete in one workgroup on this target", {}}}, "put its point axes on the grid");
   std::string refused;
-  if (auto few = few_rows(g, p, group, s, t)) {
+  if (auto few = t.small_matrices ? few_rows(g, p, group, s, t) : std::nullopt) {
     std::vector<int64_t> more = temporaries;
     GroupKernels out = GroupLowerer{g, p, around, group, std::move(*few), t, more}.run();
     if (kernel::deal_products(out.main.kernel, t)) {
