@@ -21,7 +21,7 @@ tang: configured
 	@ninja -C $(BUILD) -j $(JOBS) tang
 
 configured: need-core
-	@cmake -S . -B $(BUILD) -G Ninja -DTANG_TESTS=OFF -DTANG_UNITY=ON > $(BUILD).log 2>&1 || (cat $(BUILD).log; exit 1)
+	@cmake -S . -B $(BUILD) -G Ninja -DTANG_TESTS=OFF -DTANG_UNITY=ALL > $(BUILD).log 2>&1 || (cat $(BUILD).log; exit 1)
 
 test: need-core need-tests need-drivers need-proofs
 	@sh tools/need_webgpu.sh $(BUILD)-test
@@ -35,13 +35,13 @@ portable: need-core need-tests need-web
 	@sh tools/portable.sh $(JOBS)
 
 bench: need-core need-peers
-	@cmake -S . -B $(BUILD)-bench -G Ninja -DTANG_TESTS=OFF -DTANG_BENCH=ON -DTANG_UNITY=ON > /dev/null
+	@cmake -S . -B $(BUILD)-bench -G Ninja -DTANG_TESTS=OFF -DTANG_BENCH=ON -DTANG_UNITY=ALL > /dev/null
 	@ninja -C $(BUILD)-bench -j $(JOBS)
 	@sh tools/bench.sh $(BUILD)-bench
 
 # Every schedule of a few kernels timed, and the floor tested: docs/results/tune.md.
 bench-tune: need-core
-	@cmake -S . -B $(BUILD)-bench -G Ninja -DTANG_TESTS=OFF -DTANG_BENCH=ON -DTANG_UNITY=ON > /dev/null
+	@cmake -S . -B $(BUILD)-bench -G Ninja -DTANG_TESTS=OFF -DTANG_BENCH=ON -DTANG_UNITY=ALL > /dev/null
 	@ninja -C $(BUILD)-bench -j $(JOBS) bench_tune bench_tune_cuda
 	@sh tools/bench_tune.sh $(BUILD)-bench
 
@@ -52,7 +52,7 @@ proofs: tang need-proofs
 	@JOBS=$(JOBS) $(MAKE) -C proofs exported TANG="$(realpath .)/$(BUILD)/tang"
 
 install: need-core
-	@cmake -S . -B $(BUILD) -G Ninja -DTANG_TESTS=OFF -DTANG_UNITY=ON > /dev/null
+	@cmake -S . -B $(BUILD) -G Ninja -DTANG_TESTS=OFF -DTANG_UNITY=ALL > /dev/null
 	@ninja -C $(BUILD) -j $(JOBS)
 	@cmake --install $(BUILD) --prefix $(PREFIX)
 

@@ -22,15 +22,6 @@ std::string bytes_text(double b) {
   return s;
 }
 
-std::string time_text(double seconds) {
-  char s[32];
-  if (seconds < 1e-3)
-    std::snprintf(s, sizeof s, "%.1f us", seconds * 1e6);
-  else
-    std::snprintf(s, sizeof s, "%.2f ms", seconds * 1e3);
-  return s;
-}
-
 // Arrays that the as-written plan stores and the derived one does not, largest first.
 std::vector<std::string> never_written(const plan::Plan& naive, const plan::Plan& derived) {
   std::map<std::string, bool> kept;

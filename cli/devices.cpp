@@ -1,6 +1,7 @@
 // What there is to run on, with its limits.
 #include <cstdio>
 
+#include "tang/cli/json.hpp"
 #include "tang/cli/tool.hpp"
 
 namespace tang::cli {
@@ -29,14 +30,20 @@ std::string limits_in_words(const target::Target& t) {
 }
 } // namespace
 
+run::Opened open_or_throw(const Common& c, const std::string& target) {
+  auto r = run::open_target(target, target_options(c));
+  if (!r) throw Error({}, "target " + target + " cannot be used here", {{r.why(), {}}}, "`tang devices` lists what can");
+  return *r;
+}
+
 int devices(const Common& c) {
   std::string found, absent;
   for (auto& name : run::target_names()) {
     const auto r = run::open_target(name, target_options(c));
     if (c.json) {
       std::string& to = r ? found : absent;
-      to += (to.empty() ? "" : ",") + std::string("{\"name\":") + json_text(name) +
-            (r ? ",\"device\":" + json_text(r->description) + limits_as_json(r->target) : ",\"why\":" + json_text(r.why())) + "}";
+      to += (to.empty() ? "" : ",") + std::string("{\"name\":") + quoted(name) +
+            (r ? ",\"device\":" + quoted(r->description) + limits_as_json(r->target) : ",\"why\":" + quoted(r.why())) + "}";
     } else if (r) {
       std::printf("%-8s %s\n         %s\n", name.c_str(), r->description.c_str(), limits_in_words(r->target).c_str());
     } else {

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "tang/cli/json.hpp"
 #include "tang/cli/tool.hpp"
 #include "tang/fuzz/campaign.hpp"
 #include "tang/fuzz/mutate.hpp"
@@ -11,18 +12,6 @@
 namespace tang::cli {
 
 namespace {
-std::string quoted(const std::string& s) {
-  std::string out = "\"";
-  for (unsigned char c : s) {
-    if (c == '"' || c == '\\') out += '\\';
-    if (c < 32)
-      out += ' ';
-    else
-      out += char(c);
-  }
-  return out + "\"";
-}
-
 std::string json(const fuzz::Summary& s) {
   std::string out = "{\"schema\":\"tang.fuzz/1\",\"seconds\":" + std::to_string(s.seconds) +
                     ",\"values\":" + std::to_string(s.values) + ",\"open\":" + std::to_string(s.open);

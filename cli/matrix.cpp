@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "tang/base/error.hpp"
+#include "tang/cli/json.hpp"
 #include "tang/cli/programs.hpp"
 #include "tang/cli/tool.hpp"
 #include "tang/grad/gradient.hpp"
@@ -163,10 +164,10 @@ Cell verify_cell(const std::string& target, const run::Opened& to, const std::st
 std::string json(const Cell& c) {
   char number[32];
   std::snprintf(number, sizeof number, "%.3e", std::isfinite(c.worst) ? c.worst : 1e30);
-  return "{\"target\":" + json_text(c.target) + ",\"builder\":" + json_text(c.builder) + ",\"way\":" + json_text(c.way) + ",\"backward\":" +
+  return "{\"target\":" + quoted(c.target) + ",\"builder\":" + quoted(c.builder) + ",\"way\":" + quoted(c.way) + ",\"backward\":" +
          (c.backward ? "true" : "false") + ",\"kernels\":" + std::to_string(c.kernels) + ",\"passed\":" + std::to_string(c.passed) +
          ",\"failed\":" + std::to_string(c.failed) + ",\"refused\":" + std::to_string(c.refused) + ",\"worst\":" + number +
-         ",\"why\":" + json_text(c.why) + "}";
+         ",\"why\":" + quoted(c.why) + "}";
 }
 
 std::vector<std::vector<int>> pairwise(const std::vector<int>& sizes) {

@@ -1,6 +1,6 @@
 // The demonstration's programs: naive graphs, as a textbook writes them.
 #pragma once
-#include "tang/verify/samples.hpp"
+#include "tang/verify/random_inputs.hpp"
 
 namespace tang::cli {
 

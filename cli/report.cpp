@@ -1,21 +1,14 @@
 #include "tang/cli/report.hpp"
 
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
-#include <nlohmann/json.hpp>
+
+#include "tang/cli/json.hpp"
 
 namespace tang::cli {
 
-using nlohmann::ordered_json;
-
 namespace {
-ordered_json timing(const Timing& t) {
-  return {{"median_ns", t.median * 1e9},
-          {"low_ns", t.low * 1e9},
-          {"high_ns", t.high * 1e9},
-          {"p99_ns", t.p99 * 1e9},
-          {"runs", t.runs}};
-}
-
 std::string escaped(const std::string& s) {
   std::string out;
   for (char c : s) out += c == '<' ? "&lt;" : c == '>' ? "&gt;" : c == '&' ? "&amp;" : std::string(1, c);
@@ -30,60 +23,65 @@ std::string number(const char* format, double v) {
 } // namespace
 
 std::string as_json(const Results& r) {
-  ordered_json doc{{"schema", "tang.results/1"},
-                   {"host", r.host},
-                   {"reference", r.reference},
-                   {"verified", r.verified},
-                   {"failed", r.failed},
-                   {"seconds", r.seconds}};
+  std::vector<Json> programs;
   for (auto& p : r.programs) {
-    ordered_json row{{"name", p.name},
-                     {"size", p.size},
-                     {"naive_kernels", p.naive_kernels},
-                     {"kernels_derived", p.kernels},
-                     {"naive_bytes", p.naive_bytes},
-                     {"bytes", p.bytes},
-                     {"derive_seconds", p.derive_seconds},
-                     {"never_written", p.never_written},
-                     {"flops", p.flops},
-                     {"median_ns", p.time.median * 1e9},
-                     {"naive_median_ns", p.naive.median * 1e9},
-                     {"reference_ns", p.reference > 0 ? ordered_json(p.reference * 1e9) : ordered_json(nullptr)},
-                     {"reference_products", p.products},
-                     {"max_error", p.error},
-                     {"ok", p.ok}};
-    row["kernels"] = ordered_json::array();
+    std::vector<Json> kernels;
     for (auto& k : r.kernels)
-      if (k.program == p.name) {
-        ordered_json one{{"name", k.kernel},
-                         {"schedule", k.schedule},
-                         {"bytes", k.bytes},
-                         {"max_error", k.error},
-                         {"ok", k.ok}};
-        one.update(timing(k.time));
-        row["kernels"].push_back(std::move(one));
-      }
-    doc["programs"].push_back(std::move(row));
+      if (k.program == p.name)
+        kernels.push_back(object({{"name", k.kernel},
+                                  {"schedule", k.schedule},
+                                  {"bytes", k.bytes},
+                                  {"max_error", k.error},
+                                  {"ok", k.ok},
+                                  {"median_ns", k.time.median * 1e9},
+                                  {"low_ns", k.time.low * 1e9},
+                                  {"high_ns", k.time.high * 1e9},
+                                  {"p99_ns", k.time.p99 * 1e9},
+                                  {"runs", k.time.runs}}));
+    const std::vector<Json> never_written(p.never_written.begin(), p.never_written.end());
+    programs.push_back(object({{"name", p.name},
+                               {"size", p.size},
+                               {"naive_kernels", p.naive_kernels},
+                               {"kernels_derived", p.kernels},
+                               {"naive_bytes", p.naive_bytes},
+                               {"bytes", p.bytes},
+                               {"derive_seconds", p.derive_seconds},
+                               {"never_written", array(never_written)},
+                               {"flops", p.flops},
+                               {"median_ns", p.time.median * 1e9},
+                               {"naive_median_ns", p.naive.median * 1e9},
+                               {"reference_ns", p.reference > 0 ? p.reference * 1e9 : HUGE_VAL}, // null: none
+                               {"reference_products", p.products},
+                               {"max_error", p.error},
+                               {"ok", p.ok},
+                               {"kernels", array(kernels)}}));
   }
-  return doc.dump(1);
+  return object({{"schema", "tang.results/1"},
+                 {"host", r.host},
+                 {"reference", r.reference},
+                 {"verified", r.verified},
+                 {"failed", r.failed},
+                 {"seconds", r.seconds},
+                 {"programs", array(programs)}})
+      .text;
 }
 
 std::string as_trace(const Results& r) {
-  ordered_json events = ordered_json::array();
-  events.push_back({{"name", "process_name"}, {"ph", "M"}, {"pid", 2}, {"args", {{"name", "kernels"}}}});
+  std::vector<Json> events;
+  events.push_back(object({{"name", "process_name"}, {"ph", "M"}, {"pid", 2}, {"args", object({{"name", "kernels"}})}}));
   double at = 0;
   for (auto& k : r.kernels) {
-    events.push_back({{"name", k.kernel},
-                      {"cat", k.program},
-                      {"ph", "X"},
-                      {"pid", 2},
-                      {"tid", 1},
-                      {"ts", at},
-                      {"dur", k.time.median * 1e6},
-                      {"args", {{"schedule", k.schedule}}}});
+    events.push_back(object({{"name", k.kernel},
+                             {"cat", k.program},
+                             {"ph", "X"},
+                             {"pid", 2},
+                             {"tid", 1},
+                             {"ts", at},
+                             {"dur", k.time.median * 1e6},
+                             {"args", object({{"schedule", k.schedule}})}}));
     at += k.time.median * 1e6;
   }
-  return ordered_json{{"traceEvents", events}, {"displayTimeUnit", "ns"}}.dump(1);
+  return object({{"traceEvents", array(events)}, {"displayTimeUnit", "ns"}}).text;
 }
 
 std::string as_html(const Results& r) {

@@ -43,22 +43,6 @@ run::TargetOptions target_options(const Common& c) {
   return o;
 }
 
-run::Opened open_or_throw(const Common& c, const std::string& target) {
-  auto r = run::open_target(target, target_options(c));
-  if (!r) throw Error({}, "target " + target + " cannot be used here", {{r.why(), {}}}, "`tang devices` lists what can");
-  return *r;
-}
-
-std::string json_text(const std::string& s) {
-  std::string out = "\"";
-  for (char ch : s) {
-    if (ch == '"' || ch == '\\') out += '\\';
-    if (static_cast<unsigned char>(ch) >= 32) out += ch;
-    else out += ' ';
-  }
-  return out + "\"";
-}
-
 std::string private_cache() {
   std::string name = "/tmp/tang-cache-XXXXXX";
   if (!mkdtemp(name.data())) throw Error({}, "no private folder for compiled kernels", {}, "name one: --cache FOLDER");
@@ -111,6 +95,18 @@ void write_text(const std::string& path, const std::string& text) {
   }
   if (std::rename(part.c_str(), path.c_str()) != 0)
     throw Error({}, "cannot write '" + path + "'", {}, "check the folder");
+}
+
+std::string time_text(double s) {
+  char out[32];
+  std::snprintf(out, sizeof out,
+                s < 1e-3 ? "%.1f us"
+                : s < 1  ? "%.2f ms"
+                         : "%.2f s",
+                s < 1e-3 ? s * 1e6
+                : s < 1  ? s * 1e3
+                         : s);
+  return out;
 }
 
 Timing measure(const std::function<void()>& once, double budget, int least) {

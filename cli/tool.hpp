@@ -36,7 +36,6 @@ int thread_count(const Common& c);
 std::string read_text(const std::string& path); // Error when it cannot be read
 void write_text(const std::string& path, const std::string& text);
 bool exists(const std::string& path);
-std::string json_text(const std::string& s); // in quotes
 
 // A graph with every symbol bound: as given, else to the smallest round value that its declaration allows, said on stderr.
 ir::Graph read_graph(const std::string& file, const ir::Bindings& given = {});
@@ -47,6 +46,7 @@ struct Timing {
   int runs = 0;
 };
 
+std::string time_text(double seconds); // "12.3 us", "4.56 ms"
 Timing measure(const std::function<void()>& once, double budget_seconds, int least = 5);
 
 int demo(const Common& c, int64_t scale);

@@ -55,18 +55,6 @@ struct OnInterrupt {
   ~OnInterrupt() { sigaction(SIGINT, &before, nullptr); }
 };
 
-std::string time_text(double s) {
-  char out[32];
-  std::snprintf(out, sizeof out,
-                s < 1e-3 ? "%.1f us"
-                : s < 1  ? "%.2f ms"
-                         : "%.2f s",
-                s < 1e-3 ? s * 1e6
-                : s < 1  ? s * 1e3
-                         : s);
-  return out;
-}
-
 void show(const tune::Progress& p, std::string& last) {
   const bool screen = isatty(2);
   if (!screen && p.what == last) return; // a file gets one line a phase

@@ -8,7 +8,7 @@
 namespace tang::formats {
 
 namespace {
-constexpr uint64_t max_header = 100'000'000;
+constexpr uint64_t header_limit = 100'000'000;
 constexpr const char* metadata_name = "__metadata__";
 
 std::string range(uint64_t begin, uint64_t end) { return std::to_string(begin) + ".." + std::to_string(end); }
@@ -168,10 +168,10 @@ private:
 TensorFile read_safetensors(File file) {
   Cursor cursor(file);
   const uint64_t length = cursor.number<uint64_t>("the header's length");
-  if (length > max_header) {
+  if (length > header_limit) {
     reject(file.path, "has too long a header",
            {"it says " + std::to_string(length) + " bytes",
-            "at most " + std::to_string(max_header) + " are read"},
+            "at most " + std::to_string(header_limit) + " are read"},
            damaged);
   }
   const auto json = cursor.take(length, "the JSON header");

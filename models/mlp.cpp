@@ -20,11 +20,6 @@ Rows rows_of(const Tensor& x, const char* what, Where where) {
   for (size_t d = 0; d < out.rows.size(); ++d) out.dims += "_ ";
   return out;
 }
-
-std::vector<Axis> plus(std::vector<Axis> a, const Axis& b) {
-  a.push_back(b);
-  return a;
-}
 } // namespace
 
 Tensor linear(const Tensor& x, const Tensor& w, const Tensor& bias, const Activation& act, Layout layout,

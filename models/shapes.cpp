@@ -71,6 +71,11 @@ std::vector<Axis> axes_of(const Tensor& t, const std::string& letter) {
   return out;
 }
 
+std::vector<Axis> plus(std::vector<Axis> a, const Axis& b) {
+  a.push_back(b);
+  return a;
+}
+
 Coords coords(const std::vector<Axis>& axes) { return Coords(axes.begin(), axes.end()); }
 
 Coords operator+(Coords a, const Coords& b) {

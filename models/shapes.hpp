@@ -40,6 +40,7 @@ std::string text(const std::vector<Extent>& shape); // "[2, 3]"
 
 // An axis for each dimension of t, with its extent: `letter` and the dimension's number.
 std::vector<Axis> axes_of(const Tensor& t, const std::string& letter);
+std::vector<Axis> plus(std::vector<Axis> a, const Axis& b); // one more axis, the last
 Coords coords(const std::vector<Axis>& axes);
 Coords operator+(Coords a, const Coords& b);
 // How many terms the axes count, as a value: a constant when it is known, else a fold of ones.

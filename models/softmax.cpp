@@ -26,11 +26,6 @@ std::pair<std::vector<Axis>, Axis> rows_of(const Tensor& x, Where where, const c
   rows.pop_back();
   return {rows, last};
 }
-
-std::vector<Axis> plus(std::vector<Axis> a, const Axis& b) {
-  a.push_back(b);
-  return a;
-}
 } // namespace
 
 Tensor softmax(const Tensor& x, bool stored, Where where) {

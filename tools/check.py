@@ -104,6 +104,37 @@ def _():
                     yield f"{f.relative_to(root)}:{k}: {l.strip()[:120]}"
 
 
+def rooms():
+    """Of each room of src/rooms.cmake: its folder, the rooms it uses, the patterns of files that are apart."""
+    text = re.sub(r"#.*", "", (root / "src/rooms.cmake").read_text())
+    found = {}
+    for name, words in re.findall(r"tang_room\((\w+)([^)]*)\)", text):
+        fields, at = {}, None
+        for w in words.split():
+            if w.isupper() and w in ("USES", "LIBS", "FLAGS", "FOLDER", "APART", "ALONE"):
+                at = fields.setdefault(w, [])
+            elif at is not None:
+                at.append(w)
+        found[name] = (root / (fields.get("FOLDER") or [f"src/{name}"])[0], fields.get("USES", []), fields.get("APART", []))
+    return found
+
+
+most_of_demo = 30500  # lines: what two cores compile from nothing in about a minute
+
+
+@rule("the demonstration compiles few files (src/rooms.cmake: APART)")
+def _():
+    known, needed = rooms(), {"verify", "models"}
+    while needed != (more := needed | {below for n in needed for below in known[n][1]}):
+        needed = more
+    total = 0
+    for name in needed:
+        folder, _, apart = known[name]
+        total += sum(len(lines(f)) for f in folder.glob("*.cpp") if not any(f.match(a + ".cpp") for a in apart))
+    if total > most_of_demo:
+        yield f"{total} lines in {len(needed)} rooms, at most {most_of_demo}: keep apart what a program for the CPU does without"
+
+
 failed = 0
 for name, found in problems.items():
     print(("FAILED  " if found else "ok      ") + name)

@@ -28,7 +28,7 @@ stage() {  # name budget command..
   [ "$status" = ok ] || { grep -E 'error|FAILED|Failure|failed|differs|Error' "$log" | head -40; tail -40 "$log"; }
 }
 stage check     120 python3 tools/check.py
-stage configure 120 cmake -S . -B "$build" -G Ninja -DTANG_TESTS=ON -DTANG_UNITY=ON
+stage configure 120 cmake -S . -B "$build" -G Ninja -DTANG_TESTS=ON -DTANG_UNITY=ALL
 stage build    1500 ninja -k 0 -C "$build" -j "$jobs" all tang_demo
 stage tests     900 ctest --test-dir "$build" -j "$jobs" --output-on-failure --timeout 240
 stage portable  600 sh tools/portable.sh "$jobs" "$build"

@@ -1,5 +1,4 @@
 // Nodes, outputs and schedules of a case.
-#include <limits>
 
 #include "tang/fuzz/generator.hpp"
 #include "tang/fuzz/writer.hpp"
@@ -10,7 +9,6 @@ namespace tang::fuzz {
 using namespace ir;
 
 namespace {
-constexpr double inf = std::numeric_limits<double>::infinity();
 using Es = std::vector<E>;
 
 // A monoid, and what its lifts must be for its values to stay small.

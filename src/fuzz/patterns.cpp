@@ -1,7 +1,6 @@
 // Shapes of graphs that rules and groupings are for: contractions and what reads them, softmax as a textbook
 // has it, row statistics, padded windows, sums with a common factor, siblings. Random nodes seldom make them.
 #include <functional>
-#include <limits>
 
 #include "tang/fuzz/generator.hpp"
 #include "tang/fuzz/writer.hpp"
@@ -9,10 +8,6 @@
 namespace tang::fuzz {
 
 using namespace ir;
-
-namespace {
-constexpr double inf = std::numeric_limits<double>::infinity();
-} // namespace
 
 void Generator::pattern(Graph& g) {
   const Extent i = extent(), j = extent(), k = extent();

@@ -2,8 +2,11 @@
 #pragma once
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace tang::fuzz {
+
+inline constexpr double inf = std::numeric_limits<double>::infinity();
 
 struct Range {
   double lo = 0, hi = 0; // of the finite values

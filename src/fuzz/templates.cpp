@@ -1,7 +1,6 @@
 // Graphs that one rewrite rule each is for and that random nodes all but never make, with the variations that
 // must stop it: a guard around padded reads, index arithmetic, an output computed again inside a fold, the
 // state of an absorbing fold.
-#include <limits>
 
 #include "tang/fuzz/writer.hpp"
 
@@ -10,8 +9,6 @@ namespace tang::fuzz {
 using namespace ir;
 
 namespace {
-constexpr double inf = std::numeric_limits<double>::infinity();
-
 // Where x lies in [low, low + n).
 Conj between(const Form& x, int64_t low, const Extent& n) {
   Conj c;

@@ -1,5 +1,4 @@
 // Terms, reads, bounds: typed, in range by construction, with the size of every value known.
-#include <limits>
 
 #include "tang/fuzz/generator.hpp"
 
@@ -8,8 +7,6 @@ namespace tang::fuzz {
 using namespace ir;
 
 namespace {
-constexpr double inf = std::numeric_limits<double>::infinity();
-
 Range whole(double lo, double hi) { return {lo, hi, false, true}; }
 } // namespace
 

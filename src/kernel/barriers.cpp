@@ -10,17 +10,17 @@ namespace tang::kernel {
 namespace {
 // One access of a statement. Two accesses with equal shares touch an element from one lane: the points'
 // extents and the address over the points, when that is one element a point and nothing else.
-struct Touched {
+struct Touch {
   int memory;
   bool writes;
   std::optional<std::vector<int64_t>> share;
 
-  bool operator==(const Touched& o) const {
+  bool operator==(const Touch& o) const {
     return memory == o.memory && writes == o.writes && share == o.share;
   }
 };
 
-using Since = std::vector<Touched>; // the last barrier, on some path
+using Since = std::vector<Touch>; // the last barrier, on some path
 
 bool injective(std::vector<std::pair<int64_t, int64_t>> modes) { // stride, extent
   std::sort(modes.begin(), modes.end());
@@ -48,7 +48,7 @@ public:
           if (conflict(then, now)) (reaches(now.memory) ? far : near) = true;
       if (near || far) {
         out.push_back({Barrier{far ? Team::cluster : Team::workgroup}});
-        const auto settled = [&](const Touched& t) { return far || !reaches(t.memory); };
+        const auto settled = [&](const Touch& t) { return far || !reaches(t.memory); };
         since.erase(std::remove_if(since.begin(), since.end(), settled), since.end());
       }
       merge(since, mine);
@@ -88,10 +88,10 @@ private:
 
   // Globals may share memory: a state's new value takes its old one's place, element for element in its format, after
   // the last read of it.
-  bool conflict(const Touched& then, const Touched& now) const {
+  bool conflict(const Touch& then, const Touch& now) const {
     if (then.memory != now.memory) {
       if (!now.writes || then.writes || !is_global(then.memory) || !is_global(now.memory)) return false;
-      const auto format = [&](const Touched& t) { return k_.memories[size_t(t.memory)].format; };
+      const auto format = [&](const Touch& t) { return k_.memories[size_t(t.memory)].format; };
       return format(then) == format(now) && (!then.share || then.share != now.share);
     }
     if (!then.writes && !now.writes) return false;
@@ -131,7 +131,7 @@ private:
   void add(Since& to, const Ref& r, bool writes, const std::vector<TileAxis>* points, const Deal& d = {}) const {
     if (k_.memories[size_t(r.memory)].home == Home::register_) return; // each lane its own
     // Every lane of a team reads what one of them writes.
-    Touched a{r.memory, writes, points && !(d.each && !writes) ? share(r, *points, d) : std::nullopt};
+    Touch a{r.memory, writes, points && !(d.each && !writes) ? share(r, *points, d) : std::nullopt};
     if (std::find(to.begin(), to.end(), a) == to.end()) to.push_back(a);
   }
 

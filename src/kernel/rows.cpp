@@ -386,11 +386,6 @@ Teams teams(int64_t columns, int64_t rows, int joining, const target::Target& t)
   return out;
 }
 
-bool has_teams(const target::Target& t) {
-  return (t.exchanges || t.meets) && t.lanes > 1 && power_above(t.lanes) == t.lanes &&
-         power_above(t.workgroup_limit) == t.workgroup_limit;
-}
-
 std::optional<Kernel> deal_rows(const Kernel& k, const target::Target& t, bool maps) {
   if (!has_teams(t)) return std::nullopt;
   Rows r(k, t, maps);

@@ -18,7 +18,10 @@ struct Teams {
 Teams teams(int64_t columns, int64_t rows, int joining, const target::Target& t);
 
 // Lanes that join partial results in pairs: a power of two of them.
-bool has_teams(const target::Target& t);
+inline bool has_teams(const target::Target& t) {
+  const auto is_power = [](int n) { return n > 0 && (n & (n - 1)) == 0; };
+  return (t.exchanges || t.meets) && t.lanes > 1 && is_power(t.lanes) && is_power(t.workgroup_limit);
+}
 
 constexpr int64_t most_held = 64; // elements of a row that one lane keeps in registers
 

@@ -251,7 +251,7 @@ struct GroupLowerer {
 GroupKernels lower_group(ir::Graph& g, const plan::Plan& p, const Surroundings& around, const plan::Group& group, const schedule::Schedule& s,
                          const target::Target& t, std::vector<int64_t>& temporaries) {
   std::string refused;
-  if (auto few = few_rows(g, p, group, s, t)) {
+  if (auto few = t.small_matrices ? few_rows(g, p, group, s, t) : std::nullopt) {
     std::vector<int64_t> more = temporaries;
     GroupKernels out = GroupLowerer{g, p, around, group, std::move(*few), t, more}.run();
     if (kernel::deal_products(out.main.kernel, t)) {

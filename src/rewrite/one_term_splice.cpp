@@ -55,7 +55,7 @@ bool may_be_absent(const Graph& g, const Comp& sum) {
                      [&](const Arg& a) { return has_holes(g, a.from, known); });
 }
 
-bool change(Graph& g, Comp& n) {
+bool splice_folds(Graph& g, Comp& n) {
   Pool& p = g.pool;
   if (!axes_fit(n)) return false;
   const std::set<int> indices = index_reads(n);
@@ -149,7 +149,7 @@ Result<Rewritten> apply_one_term_splice(const Graph& g) {
   }
   if (!any) return Refusal{"nothing reads a fold of one term"};
   Changed c = change_each(g, [&](Edit& e, NodeId id, Comp& n) -> std::optional<std::string> {
-    if (!change(e.to, n)) return {};
+    if (!splice_folds(e.to, n)) return {};
     return g.label({id, 0});
   });
   if (c.what.empty()) return Refusal{"a term is not the identity where the one-term folds are 0"};

@@ -86,7 +86,7 @@ std::optional<Table> tabulated(Edit& e, NodeId id, Comp& n, Id term) {
   return out;
 }
 
-std::optional<std::string> change(Edit& e, NodeId id, Comp& n) {
+std::optional<std::string> tabulate_in(Edit& e, NodeId id, Comp& n) {
   if (!axes_fit(n) || is_table(e.to.pool, n)) return {};
   std::map<Id, Id> replace;
   for (Id x : candidates(e.to.pool, n))
@@ -98,7 +98,7 @@ std::optional<std::string> change(Edit& e, NodeId id, Comp& n) {
 }
 
 Result<Rewritten> apply_tabulate(const Graph& g) {
-  Changed c = change_each(g, change);
+  Changed c = change_each(g, tabulate_in);
   if (c.what.empty()) return Refusal{"no dear term of coordinates is evaluated often enough"};
   return Rewritten{std::move(c.graph), std::move(c.what)};
 }

@@ -7,6 +7,7 @@
 #include "tang/kernel/merge.hpp"
 #include "tang/rewrite/directed.hpp"
 #include "tang/run/budget.hpp"
+#include "tang/run/matrices.hpp"
 
 namespace tang::run {
 
@@ -56,31 +57,6 @@ ir::Graph split(ir::Graph g, schedule::Schedule& s) {
     g = std::move(r->graph);
   }
   return g;
-}
-
-// Has the node one value, over two long axes? Numbers a row stay wide.
-bool is_array(const ir::Graph& g, ir::NodeId id) {
-  constexpr int64_t long_axis = 16;
-  if (!g[id].comp() || g.ports(id) != 1 || g.type({id, 0}) != ir::Type::real) return false;
-  const auto shape = g.shape({id, 0});
-  return std::count_if(shape.begin(), shape.end(), [](auto& e) { return !e.is_constant() || e.value() >= long_axis; }) >= 2;
-}
-
-// Arrays, and whatever products read, are stored in `f`, unless the schedule says otherwise; parts of sums are stored,
-// and are arrays where their sum is one.
-void store_operands(ir::Graph& g, ir::Format f, schedule::Schedule& s) {
-  std::set<ir::NodeId> nodes = rewrite::operands(g);
-  const std::map<ir::NodeId, ir::NodeId> parts = rewrite::parts(g);
-  for (ir::NodeId id = 0; id < g.nodes.size(); ++id)
-    if (const auto sum = parts.find(id); is_array(g, sum == parts.end() ? id : sum->second)) nodes.insert(id);
-  auto fields = [&](ir::NodeId id) -> schedule::GroupFields& {
-    const schedule::GroupFields* told = schedule::fields_of(s, g, id);
-    return s.groups[schedule::key(g, id)] = told ? *told : schedule::GroupFields{};
-  };
-  for (ir::NodeId id : nodes)
-    if (auto& x = fields(id); !x.store) x.store = f;
-  for (auto& [id, sum] : parts)
-    if (auto& x = fields(id); !x.stored) x.stored = true;
 }
 
 // Arguments that lie in one place: a donated state and its new value.
@@ -215,17 +191,11 @@ Derivation as_told(const ir::Graph& g, const Options& o) {
     d.trace.steps.insert(d.trace.steps.end(), best.trace.steps.begin(), best.trace.steps.end());
     d.trace.refused = std::move(best.trace.refused);
   }
-  const bool operands = o.target.warpgroups && o.operands;
-  std::set<ir::NodeId> narrow;
-  const bool wide = o.schedule.pieces > 0;
-  if (operands && (expr::row(*o.operands).bits == 16 || *o.operands == ir::Format::tf32 || wide))
-    narrow = rewrite::operands(graph);
-  if (o.target.warpgroups) graph = rewrite::row_weights(rewrite::keyed_rows(rewrite::narrow_operands(graph, narrow, wide)));
-  if (operands) graph = rewrite::turned_alike(rewrite::stored_operands(rewrite::part_sums(graph, o.target.workers)));
+  if (o.target.warpgroups) graph = for_matrices(std::move(graph), o);
   schedule::Schedule schedule = o.schedule;
   schedule.alignment = std::max(schedule.alignment, o.target.alignment);
   graph = split(rewrite::for_planning(rewrite::own_formats(graph), o.optimize && o.target.sum_cost > 0), schedule);
-  if (operands) store_operands(graph, *o.operands, schedule);
+  if (o.target.warpgroups && o.operands) store_operands(graph, *o.operands, schedule);
   d.plan = plan::make_plan(graph, schedule, o.target);
   d.kernels = lower::lower(d.plan, schedule, o.target);
   pool_temporaries(d.kernels, o.target);

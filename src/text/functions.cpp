@@ -12,13 +12,13 @@ using namespace ir;
 namespace {
 using expr::E;
 
-struct Spelling {
+struct Called {
   const char* name;
   E (*build)(E);
   bool any_number; // also of index and bits
 };
 
-constexpr Spelling spellings[] = {
+constexpr Called called[] = {
     {"exp", expr::exp, false},           {"log", expr::log, false},
     {"cos", expr::cos, false},           {"tanh", expr::tanh, false},
     {"sigmoid", expr::sigmoid, false},   {"silu", expr::silu, false},
@@ -89,7 +89,7 @@ Meaning Evaluator::call(const Expr& e) {
     limit(s, e.where);
     return wrap(s);
   };
-  for (auto& s : spellings) {
+  for (auto& s : called) {
     if (f != s.name) continue;
     takes(1, 1);
     const Scalar x = scalar(*e.args[0]);

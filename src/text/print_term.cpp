@@ -32,7 +32,7 @@ enum Level {
 };
 
 constexpr uint32_t most_nested = 14;
-constexpr int64_t most_exact = int64_t(1) << 53;
+constexpr int64_t most_whole = int64_t(1) << 53;
 
 struct Infix {
   Op op;
@@ -135,11 +135,11 @@ std::string TermPrinter::literal(const Term& t, bool typed) {
     return shortest(t.r);
   }
   if (t.type == Type::bits) {
-    if (!typed && t.whole >= 0 && t.whole <= most_exact) return std::to_string(t.whole);
+    if (!typed && t.whole >= 0 && t.whole <= most_whole) return std::to_string(t.whole);
     return std::to_string(uint64_t(t.whole)) + "u";
   }
   if (t.whole == INT64_MAX) return "MAX";
-  if (!typed && t.whole <= most_exact && t.whole >= -most_exact) return std::to_string(t.whole);
+  if (!typed && t.whole <= most_whole && t.whole >= -most_whole) return std::to_string(t.whole);
   return std::to_string(t.whole) + "i";
 }
 
@@ -185,7 +185,7 @@ std::string TermPrinter::spelled(Id id, int& level) {
         return literal_at(y) && !named.count(y) &&
                (pool[y].type == Type::real
                     ? std::signbit(pool[y].r) && !std::isnan(pool[y].r)
-                    : pool[y].type == Type::index && pool[y].whole < 0 && pool[y].whole >= -most_exact);
+                    : pool[y].type == Type::index && pool[y].whole < 0 && pool[y].whole >= -most_whole);
       };
       auto subtract = [&](Id x, Id y) {
         return operand(x, y, sum) + " - " + operand(y, x, lowest).substr(1);
