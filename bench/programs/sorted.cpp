@@ -56,6 +56,7 @@ void sorted(Bench& b) {
     r.least = 5;
     r.schedule = schedules(*runs);
     b.add(std::move(r));
+    if (b.kernels) print_kernels(*runs, 20);
   }
 }
 

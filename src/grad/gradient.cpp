@@ -50,17 +50,20 @@ void mine(Prepared& p, int64_t segment) {
   p.now.pop_back();
 }
 
-// Recurrences that are affine in their states in chunks; the others stay.
+// Recurrences that are affine in their states in chunks; the others stay. What reads states becomes scores
+// before it is differentiated: the gradient of a sum of sums would visit every pair of their terms.
 void chunk(Prepared& p, int64_t block) {
   if (block <= 0) return;
   const size_t own = p.graph.outputs.size();
   track(p.graph, p.now);
   auto chunked = rewrite::chunk_all(p.graph, block);
   if (chunked) {
-    p.graph = ir::canonical(chunked->graph).graph;
+    rewrite::Optimized scores = rewrite::optimize(chunked->graph, {rewrite::factor(), rewrite::swap_folds()});
+    p.graph = std::move(scores.graph);
     tracked(p.graph, own, p.now);
     const rewrite::Rule rule = rewrite::chunk_rule();
     p.trace.steps.push_back({rule.name, rule.law, std::move(chunked->what), 0, 0, 0, 0, {}});
+    for (auto& s : scores.trace.steps) p.trace.steps.push_back(std::move(s));
   }
   p.graph.outputs.resize(own);
 }

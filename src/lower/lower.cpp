@@ -10,13 +10,17 @@ namespace tang::lower {
 namespace {
 constexpr int64_t small = 64 << 10; // bytes: holding as much until the end costs nothing
 
-// What reads ports alone and writes temporaries alone prepares them for others: operands are laid out anew, where a
+// What reads ports alone and writes temporaries that nothing else writes prepares them for others: operands are laid out anew, where a
 // mask begins and ends is found. Of two that do the same the first is enough: its results stay for all that follow,
 // so that they are few bytes, or operands in the form of `any_size`. Inside of a loop a port is another value every
 // time.
 void prepare_once(Program& p, bool any_size) {
   std::map<std::pair<std::string, std::vector<ir::Port>>, std::vector<int>> known; // text, reads -> what it writes
   std::map<int, int> now;                                                          // of a temporary: the first
+  std::map<int, int> writers; // of a temporary: a state that a recurrence starts from is written by its steps, too
+  for (auto& l : p.kernels)
+    for (auto& a : l.arguments)
+      if (auto* n = std::get_if<int>(&a.what)) writers[*n] += a.written;
   for (size_t k = 0; k < p.kernels.size(); ++k) {
     Lowered& l = p.kernels[k];
     const bool looped = std::any_of(p.loops.begin(), p.loops.end(), [&](const Loop& x) {
@@ -28,6 +32,7 @@ void prepare_once(Program& p, bool any_size) {
     bool copies = !looped && !l.roles;
     for (auto& a : l.arguments) {
       if (auto* n = std::get_if<int>(&a.what)) {
+        copies &= writers[*n] == 1;
         if (auto it = now.find(*n); it != now.end()) *n = it->second;
         writes.push_back(*n), copies &= a.written;
         bytes += p.temporaries[size_t(*n)];

@@ -165,6 +165,14 @@ TEST(grad_chunks, gradients_are_those_of_the_recurrence) {
     if (HasFatalFailure()) return;
     check.expect_central();
     check.expect_forward();
+    GradientCheck asked(forward, inputs_of(forward), c.name + ", asked for");
+    asked.run({.chunk = 4});
+    if (HasFatalFailure()) return;
+    bool named = false;
+    for (auto& s : asked.reverse->trace.steps) named |= s.rule == "chunk";
+    EXPECT_TRUE(named) << c.name;
+    asked.expect_central();
+    asked.expect_forward();
   }
 }
 
