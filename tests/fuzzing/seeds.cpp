@@ -64,7 +64,3 @@ TEST(seeds, opencl_second) { none_found("opencl", 75, 75); }
 TEST(seeds, vulkan) { none_found("vulkan", 0, 75); }
 
 TEST(seeds, vulkan_second) { none_found("vulkan", 75, 75); }
-
-TEST(seeds, webgpu) { none_found("webgpu", 0, 30); }
-
-TEST(seeds, webgpu_second) { none_found("webgpu", 30, 30); }
