@@ -189,6 +189,8 @@ std::optional<Ref> Emitters::read_in_place(const Site& s, const Place& at) {
   if (n.extent(s.c.sides.n[0]).value() % round_up(f_.extent(n, s.core, s.c.sides.n[0]), f_.choice.columns())) return {};
   for (int k : s.c.sides.k)
     if (n.extent(k).value() % f_.extent(n, s.core, k)) return {};
+  for (int x : s.c.outer_n)
+    if (n.extent(x).value() % std::max<int64_t>(1, f_.extent(n, s.core, x))) return {};
   return r;
 }
 // The rows' operand read where it is. Rows a multiple of a page apart fall in one set of the first level, which holds eight.
@@ -222,6 +224,8 @@ std::optional<Ref> Emitters::copied(const Site& s, const Place& at) {
       if (f_.has_tile(n.args[size_t(f_.g.pool[a].whole)].from)) return {};
   const int64_t nr = f_.choice.columns(), whole_blocks = round_up(n.extent(column).value(), round_up(f_.extent(n, s.core, column), nr));
   const int64_t panels = whole_blocks / nr;
+  // A block may go on where an axis ends: as many places as blocks of the contraction read.
+  auto laid_out = [&](int k) { return round_up(n.extent(k).value(), std::max<int64_t>(1, f_.extent(n, s.core, k))); };
   // A frame of its own: batch axes and panels on the grid.
   plan::Group group;
   Choice choice;
@@ -229,13 +233,12 @@ std::optional<Ref> Emitters::copied(const Site& s, const Place& at) {
   for (int x : axes)
     if (x != column && std::find(s.c.sides.k.begin(), s.c.sides.k.end(), x) == s.c.sides.k.end()) {
       core[size_t(x)] = int(group.extent.size());
-      group.extent.push_back(n.extent(x).value());
+      group.extent.push_back(laid_out(x));
       batch.push_back(x);
     }
   group.extent.push_back(panels);
   choice.tile.assign(group.extent.size(), 1);
   // A chip of many lanes is filled by parts of a long panel, too.
-  auto laid_out = [&](int k) { return round_up(n.extent(k).value(), std::max<int64_t>(1, f_.extent(n, s.core, k))); };
   const int longest = *std::max_element(s.c.sides.k.begin(), s.c.sides.k.end(), [&](int x, int y) { return laid_out(x) < laid_out(y); });
   const int64_t part = laid_out(longest) > 0 ? largest_divisor(laid_out(longest), most_of_a_part) : 0;
   const bool cut = f_.target.workgroup_limit > 1 && part >= least_of_a_part && part < laid_out(longest);
@@ -257,7 +260,9 @@ std::optional<Ref> Emitters::copied(const Site& s, const Place& at) {
   kernel::Memory memory;
   Ref dst, src;
   for (int x : batch) {
-    memory.shape.push_back(n.extent(x).value());
+    const int64_t whole = n.extent(x).value();
+    if (laid_out(x) != whole) a.bounds.push_back({constant(whole - 1) - pl.at[size_t(x)], {}});
+    memory.shape.push_back(laid_out(x));
     dst.index.push_back({pl.at[size_t(x)], {}});
     src.index.push_back({at.at[size_t(x)], {}});
   }

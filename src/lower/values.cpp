@@ -63,8 +63,11 @@ bool Emitters::lies(const Site& s, const std::vector<int>& factors, int side_axi
   }
   if (wide_terms > 1 && ragged) return false;  // only one axis of terms can end early
   const bool is_column = side_axis == s.c.sides.n[0];
-  for (int x : is_column ? s.c.outer_n : s.c.outer_m)  // and one axis of points
-    if (f_.extent(n, s.core, x) != 1 && n.extent(side_axis).value() % f_.extent(n, s.core, side_axis)) return false;
+  for (int x : is_column ? s.c.outer_n : s.c.outer_m) { // and one axis of points
+    const int64_t e = f_.extent(n, s.core, x);
+    if (e != 1 && n.extent(side_axis).value() % f_.extent(n, s.core, side_axis)) return false;
+    if (e > 0 && n.extent(x).value() % e) return false; // beside the blocked one nothing ends early
+  }
   if (is_column && stride(side_axis) != 1) return false;
   int64_t row = is_column ? 0 : stride(side_axis);
   for (int k : s.c.sides.k) row = std::max(row, stride(k));
