@@ -10,10 +10,10 @@ namespace tang::lower {
 namespace {
 constexpr int64_t small = 64 << 10; // bytes: holding as much until the end costs nothing
 
-// What reads ports alone and writes temporaries that nothing else writes prepares them for others: operands are laid out anew, where a
-// mask begins and ends is found. Of two that do the same the first is enough: its results stay for all that follow,
-// so that they are few bytes, or operands in the form of `any_size`. Inside of a loop a port is another value every
-// time.
+// What reads ports alone and writes temporaries that nothing else writes prepares them for others: operands are
+// laid out anew, where a mask begins and ends is found. Of two that do the same the first is enough: its results
+// stay for all that follow, so that they are few bytes, or operands in the form of `any_size`. Inside of a loop a
+// port is another value every time.
 void prepare_once(Program& p, bool any_size) {
   std::map<std::pair<std::string, std::vector<ir::Port>>, std::vector<int>> known; // text, reads -> what it writes
   std::map<int, int> now;                                                          // of a temporary: the first
