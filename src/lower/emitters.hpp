@@ -35,7 +35,7 @@ class Emitters {
   std::vector<Tile> spent_tiles(const kernel::Body& body, const std::map<int, kernel::Var>& var, size_t most) const;
   bool one_domain(const std::vector<plan::Member>& members, const std::vector<std::optional<Key>>& keys);
   bool has_value(const plan::Member& m) const { return values_.count({m.node, 0}) > 0; }
-  void fold_value(const plan::Member& m, kernel::Block& to);
+  void fold_value(const plan::Member& m, bool accumulate, kernel::Block& to);
   void add_by_key(const plan::Member& m, const Key& key, kernel::Block& to);  // keyed.cpp
   void add_terms_by_key(const plan::Member& m, const Key& key, kernel::Block& to);  // of a group of its own
   void start_result(const plan::Member& m, const std::vector<int>& inside, kernel::Block& to);  // 0 where the member will be added to

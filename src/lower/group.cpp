@@ -107,7 +107,7 @@ struct GroupLowerer {
       }
       if (form.kind != MemberForm::fold) continue;
       if (keys[m] && emitters.has_value(group.members[m])) emitters.add_by_key(group.members[m], *keys[m], body);
-      else if (emitters.has_value(group.members[m])) emitters.fold_value(group.members[m], body);
+      else if (emitters.has_value(group.members[m])) emitters.fold_value(group.members[m], !loop.empty(), body);
       else emitters.fold(group.members[m], form, keys[m] ? comp(group.members[m].node).domain : *domains[m], in_place(m), !loop.empty(), body);
     }
   }

@@ -274,8 +274,8 @@ std::vector<Emitters::Tile> Emitters::spent_tiles(const kernel::Body& body, cons
   return out;
 }
 
-// A sum of a value that lies in a tile.
-void Emitters::fold_value(const plan::Member& m, kernel::Block& to) {
+// A sum of a value that lies in a tile; without blocks there is nothing to add to.
+void Emitters::fold_value(const plan::Member& m, bool accumulate, kernel::Block& to) {
   const ir::Comp& n = comp(m.node);
   const Weight& w = values_.at({m.node, 0});
   Place kept = f_.place(n, m.axis, n.outs[0].axes), terms = f_.place(n, m.axis, folds_of(n), "r"), at = kept;
@@ -292,7 +292,7 @@ void Emitters::fold_value(const plan::Member& m, kernel::Block& to) {
   s.identity = {n.monoid->identity[0]};
   expr::Pool& p = *f_.k.pool;
   s.combine = {p.make(Op::add, {p.leaf(Op::var, expr::Type::real, 0), p.leaf(Op::var, expr::Type::real, 1)})};
-  s.accumulate = true;
+  s.accumulate = accumulate;
   auto contiguous = [&](const std::vector<kernel::TileAxis>& axes) {
     for (size_t x = 0; x < axes.size(); ++x)
       if (stride_along(f_.k, r, axes[x].var) == 1) return int(x);
