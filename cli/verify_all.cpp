@@ -8,9 +8,9 @@
 namespace tang::cli {
 
 namespace {
-class Page {
+class MatrixPage {
 public:
-  explicit Page(bool json) : json_(json) {}
+  explicit MatrixPage(bool json) : json_(json) {}
 
   void target(const std::string& name, const Result<run::Opened>& to) {
     if (json_)
@@ -58,7 +58,7 @@ int verify_all(const Common& c, const MatrixArguments& a) {
 
 int verify_all(const Common& c, const MatrixArguments& a, const Opener& open) {
   const std::vector<std::string> names = chosen(run::target_names(), a.target, "target"), builders = chosen(builder_names(), a.builder, "builder");
-  Page page(c.json);
+  MatrixPage page(c.json);
   std::vector<std::pair<std::string, run::Opened>> targets;
   for (auto& name : run::target_names()) {
     const bool wanted = std::find(names.begin(), names.end(), name) != names.end();
