@@ -135,6 +135,8 @@ Result<AffineStep::Correction> correction(Graph& step, Port port, Port old, cons
       return Refusal{name + " reads the old state elsewhere than at its axes"};
     out.axis.push_back(f.picked());
   }
+  if (int(out.axis.size()) != sum->axis_count())
+    return Refusal{name + " sums along an axis that the state does not have"};
   for (int a : sum->outs[0].axes) {
     const auto at = std::find(out.axis.begin(), out.axis.end(), a);
     if (at == out.axis.end()) return Refusal{name + " has an axis that the state does not have"};

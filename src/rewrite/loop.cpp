@@ -1,6 +1,6 @@
 #include "tang/rewrite/loop.hpp"
 
-#include "tang/rewrite/import.hpp"
+#include "tang/expr/build.hpp"
 
 namespace tang::rewrite {
 
@@ -59,6 +59,14 @@ Id MapOf::at(Port from, std::vector<Form> view) {
 Port MapOf::add(Id lift, const std::string& name) {
   n.lift = {lift};
   return {g.add({std::move(n), name, {}}), 0};
+}
+
+Port MapOf::add_sum(std::vector<ir::Extent> folds, Id lift, const std::string& name) {
+  const expr::E x{&g.pool, g.pool.leaf(Op::var, Type::real, 0)},
+      y{&g.pool, g.pool.leaf(Op::var, Type::real, 1)};
+  n.folds = std::move(folds);
+  n.monoid = ir::Monoid{"sum", {expr::real(0)}, {(x + y).id}, true};
+  return add(lift, name);
 }
 
 } // namespace tang::rewrite

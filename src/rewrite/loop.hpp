@@ -39,6 +39,7 @@ struct MapOf {
   Id coordinate(int axis) { return g.pool.leaf(Op::coord, Type::index, axis); }
 
   Port add(Id lift, const std::string& name);
+  Port add_sum(std::vector<ir::Extent> folds, Id lift, const std::string& name); // axes after the points
 };
 
 } // namespace tang::rewrite

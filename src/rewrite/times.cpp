@@ -13,6 +13,11 @@ std::vector<Form> every(size_t dims, int first) {
   return out;
 }
 
+std::vector<Form> both(std::vector<Form> a, const std::vector<Form>& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
 std::vector<Extent> with_front(Extent e, std::vector<Extent> shape) {
   shape.insert(shape.begin(), std::move(e));
   return shape;

@@ -27,6 +27,7 @@ Result<std::vector<Port>> in_segments(Graph& to, const ir::Recur& r, int64_t blo
 std::string why_no_segments(const Graph& g, NodeId id, int64_t block);
 
 std::vector<Form> every(size_t dims, int first = 0); // the view that takes dimension d at axis first + d
+std::vector<Form> both(std::vector<Form> a, const std::vector<Form>& b); // one after the other
 std::vector<ir::Extent> with_front(ir::Extent e, std::vector<ir::Extent> shape);
 
 } // namespace tang::rewrite

@@ -17,20 +17,18 @@ struct Waiting {
   int number;
   const char* what; // remains to be shown
   const char*
-      waits_for; // files, engine, scans
+      waits_for; // files, engine
 };
 
 // Not shown by any test of this executable.
 const Waiting waiting[] = {
     {81, "hostile GGUF headers", "files"},
     {83, "speculative decoding equals greedy decoding for every drafter", "engine"},
-    {86, "the chunk transform of the delta rule against its recurrence", "scans"},
     {90, "a prefix cache that works with recurrent layers", "engine"},
 };
 // The forward value is shown here; this part is not.
 const Waiting partly[] = {
     {70, "batch invariance as a promise of a schedule", "engine"},
-    {85, "the chunked form at chunks 1, 2, 4, 5, 16, 64", "scans"},
 };
 
 // Shown by a test of another room.
@@ -40,6 +38,7 @@ const struct {
 } elsewhere[] = {
     {25, "tests/run/budget.cpp", "case_25_scores_that_overflow_f16_are_refused"},
     {35, "tests/run/budget.cpp", "case_35_a_variance_that_overflows_is_refused"},
+    {86, "tests/grad/chunks.cpp", "case_85_and_86_chunks_of_the_delta_rule_against_its_recurrence"},
     {5, "tests/run/cases.cpp", "case_05_keys_that_do_not_fill_a_tile"},
     {24, "tests/run/cases.cpp", "case_24_tanh_of_large_arguments"},
     {38, "tests/run/cases.cpp", "case_38_dimensions_of_extent_zero"},
