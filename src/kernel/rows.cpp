@@ -146,6 +146,28 @@ private:
     return true;
   }
 
+  // Integers of addresses and bounds are read from memory: their text stands outside of the values'.
+  bool is_index(size_t m) const {
+    bool out = false;
+    for (auto& s : k_.body) {
+      auto of = [&](const Body& b, const std::vector<Coordinate>& at) {
+        for (auto& c : at)
+          for (auto& r : c.refs) out |= b.refs[size_t(r.first)].memory == int(m);
+      };
+      auto all = [&](const auto& x, const Bounds& more) {
+        of(x.body, x.bounds), of(x.body, more);
+        for (auto& b : x.partial) of(x.body, b);
+        for (auto& g : x.body.guards)
+          for (auto& b : g) of(x.body, b);
+        for (auto& r : x.body.refs) of(x.body, r.index);
+        for (auto& r : x.dst) of(x.body, r.index);
+      };
+      if (auto* a = std::get_if<Apply>(&s.node)) all(*a, {});
+      if (auto* f = std::get_if<Fold>(&s.node)) all(*f, f->limits);
+    }
+    return out;
+  }
+
   // A tile that each lane reads at its own points lies in registers; of one element a row, in those of the
   // team.
   struct Seat {
@@ -155,6 +177,7 @@ private:
 
   Seat seat(size_t m, const Teams& teams) const {
     const Memory& x = k_.memories[m];
+    if (is_index(m)) return {Home::shared, Lanes::owned};
     bool own = true, row = true;
     for (auto& l : lines_) {
       if (!l.body) continue;
