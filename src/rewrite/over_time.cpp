@@ -11,7 +11,8 @@ using ir::Extent;
 OverTime::OverTime(Graph& to, const Graph& step, const ir::Recur& r, int64_t block)
     : to_(to), step_(step), r_(r), block_(block), varies_(step.nodes.size(), 0) {
   varies_[r.time] = 1;
-  for (auto& s : r.states) varies_[s.in] = 1;
+  // A state has a value at every time, also where the next one is the same each time.
+  for (auto& s : r.states) varies_[s.in] = varies_[s.out.node] = 1;
   for (auto& a : r.args)
     varies_[a.in] = std::any_of(a.view.begin(), a.view.end(), [](const Form& f) { return f.axis(0) != 0; });
   for (NodeId id = 0; id < step.nodes.size(); ++id)
