@@ -1,6 +1,7 @@
 # A room is a folder under src/. USES names the rooms below it; nothing else is on its include path, and a
 # configure-time scan refuses what an include path alone does not stop: ".." and rooms that are not listed.
-# ALONE: patterns of files that give their own functions the names of others', so TANG_UNITY compiles them one by one.
+# ALONE: patterns of files that TANG_UNITY compiles one by one: they give their own functions the names of others', or need
+# a library that not all programs link.
 # FLAGS: of its own, so that it cannot use the precompiled standard headers.
 # APART: patterns of files that a program for this CPU alone does without. Each room is two libraries of the same objects:
 # <room> has all of them; <room>_core has none of these, and the room's without.cpp in their place, which says so where one
