@@ -385,7 +385,7 @@ Result<GroupKernels> lower_whole(ir::Graph& g, const plan::Plan& p, const Surrou
     TensorLowerer lowerer(g, p, around, group, choice, c, t, more);
     for (auto& x : added) lowerer.add(x);
     auto l = lowerer.run();
-    if (!l && !c.row_axes.empty()) {
+    if (!l && (!c.row_axes.empty() || !added.empty())) { // another one may suit
       why = l.why();
       continue;
     }

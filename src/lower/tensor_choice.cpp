@@ -419,12 +419,12 @@ struct TensorChooser {
       three.stages = r.stages;
       if (group.members.size() == 1 && width && std::max(depth, width) <= 64 && !longest_binds())
         for (int64_t b : {128, 96, 80, 64}) add(3 * team_rows, b, 0, three);
-      r.math = teams_part() ? 1 : 2;
-      for (int64_t b : {128, 96, 80, 64, 48, 32, 16})
-        for (bool reuse : {false, true}) {
-          r.reuse = reuse;
-          add(r.math * team_rows, b, 0, r);
-        }
+      for (int math : {1, 2})
+        for (int64_t b : {128, 96, 80, 64, 48, 32, 16})
+          for (bool reuse : {false, true}) {
+            r.math = math, r.reuse = reuse;
+            if (math > 1 || teams_part()) add(math * team_rows, b, 0, r);
+          }
     }
   }
 
