@@ -69,7 +69,8 @@ std::optional<Reference> reference(run::Program& written, const Blas& blas, cons
     const std::vector<float> a(size_t(m * depth), 0.5f), b(size_t(depth * n), 0.25f);
     std::vector<float> c(size_t(m * n));
     out.seconds += double(batch) *
-                   measure([&] { blas.product(m, n, depth, a.data(), b.data(), c.data()); }, 0.003).median;
+                   measure([&, m = m, n = n, depth = depth] { blas.product(m, n, depth, a.data(), b.data(), c.data()); },
+                           0.003).median;
     out.products += int(batch);
   }
   if (!out.products) return std::nullopt;
