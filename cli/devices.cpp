@@ -42,8 +42,8 @@ int devices(const Common& c) {
     const auto r = run::open_target(name, target_options(c));
     if (c.json) {
       std::string& to = r ? found : absent;
-      to += (to.empty() ? "" : ",") + std::string("{\"name\":") + quoted(name) +
-            (r ? ",\"device\":" + quoted(r->description) + limits_as_json(r->target) : ",\"why\":" + quoted(r.why())) + "}";
+      to += (to.empty() ? "" : ",") + std::string("{\"name\":") + quoted_json(name) +
+            (r ? ",\"device\":" + quoted_json(r->description) + limits_as_json(r->target) : ",\"why\":" + quoted_json(r.why())) + "}";
     } else if (r) {
       std::printf("%-8s %s\n         %s\n", name.c_str(), r->description.c_str(), limits_in_words(r->target).c_str());
     } else {

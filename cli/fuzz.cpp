@@ -18,7 +18,7 @@ std::string json(const fuzz::Summary& s) {
   auto table = [&](const char* name, const std::map<std::string, int64_t>& m) {
     out += std::string(",\"") + name + "\":{";
     bool first = true;
-    for (auto& [k, v] : m) out += (first ? "" : ",") + quoted(k) + ":" + std::to_string(v), first = false;
+    for (auto& [k, v] : m) out += (first ? "" : ",") + quoted_json(k) + ":" + std::to_string(v), first = false;
     out += "}";
   };
   table("cases", s.cases), table("rules", s.fired), table("kinds", s.kinds);
@@ -26,8 +26,8 @@ std::string json(const fuzz::Summary& s) {
   for (size_t k = 0; k < s.findings.size(); ++k) {
     const fuzz::Finding& f = s.findings[k];
     out += std::string(k ? "," : "") + "{\"seed\":" + std::to_string(f.seed) +
-           ",\"target\":" + quoted(f.target) + ",\"kind\":" + quoted(f.kind) + ",\"what\":" + quoted(f.what) +
-           ",\"choices\":" + quoted(fuzz::words(f.choices)) + ",\"file\":" + quoted(f.file) + "}";
+           ",\"target\":" + quoted_json(f.target) + ",\"kind\":" + quoted_json(f.kind) + ",\"what\":" + quoted_json(f.what) +
+           ",\"choices\":" + quoted_json(fuzz::words(f.choices)) + ",\"file\":" + quoted_json(f.file) + "}";
   }
   return out + "]}";
 }

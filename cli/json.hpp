@@ -4,14 +4,14 @@
 #include <utility>
 #include <vector>
 
-namespace tang::cli {
+#include "tang/base/json.hpp"
 
-std::string quoted(const std::string& s); // as JSON has it: quotes, escapes
+namespace tang::cli {
 
 // A value, written already. A number that JSON has not (inf, nan) is null.
 struct Json {
-  Json(const char* s) : text(quoted(s)) {}
-  Json(const std::string& s) : text(quoted(s)) {}
+  Json(const char* s) : text(quoted_json(s)) {}
+  Json(const std::string& s) : text(quoted_json(s)) {}
   Json(bool v) : text(v ? "true" : "false") {}
   Json(double v);
   Json(int v) : text(std::to_string(v)) {}

@@ -164,10 +164,10 @@ Cell verify_cell(const std::string& target, const run::Opened& to, const std::st
 std::string json(const Cell& c) {
   char number[32];
   std::snprintf(number, sizeof number, "%.3e", std::isfinite(c.worst) ? c.worst : 1e30);
-  return "{\"target\":" + quoted(c.target) + ",\"builder\":" + quoted(c.builder) + ",\"way\":" + quoted(c.way) + ",\"backward\":" +
+  return "{\"target\":" + quoted_json(c.target) + ",\"builder\":" + quoted_json(c.builder) + ",\"way\":" + quoted_json(c.way) + ",\"backward\":" +
          (c.backward ? "true" : "false") + ",\"kernels\":" + std::to_string(c.kernels) + ",\"passed\":" + std::to_string(c.passed) +
          ",\"failed\":" + std::to_string(c.failed) + ",\"refused\":" + std::to_string(c.refused) + ",\"worst\":" + number +
-         ",\"why\":" + quoted(c.why) + "}";
+         ",\"why\":" + quoted_json(c.why) + "}";
 }
 
 std::vector<std::vector<int>> pairwise(const std::vector<int>& sizes) {

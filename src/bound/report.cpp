@@ -1,7 +1,6 @@
 #include "tang/bound/report.hpp"
 
-#include <cstdio>
-
+#include "tang/base/json.hpp"
 #include "tang/base/number.hpp"
 
 namespace tang::bound {
@@ -40,21 +39,6 @@ std::string form(const Certificate& c, const Form& f) {
     out += out.empty() || term[0] == '-' ? term : "+" + term;
   }
   return out.empty() ? "0" : out;
-}
-
-std::string quoted(const std::string& s) {
-  std::string out = "\"";
-  for (unsigned char ch : s) {
-    if (ch == '"' || ch == '\\') out += '\\';
-    if (ch < 32) {
-      char buffer[8];
-      std::snprintf(buffer, sizeof buffer, "\\u%04x", ch);
-      out += buffer;
-    } else {
-      out += char(ch);
-    }
-  }
-  return out + "\"";
 }
 
 std::string term_json(const Bound& b, const std::optional<Term>& t, Model m) {
@@ -126,16 +110,16 @@ std::string as_json(const std::vector<Line>& lines, int64_t memory, Unit unit) {
                     "\",\"memory\":" + std::to_string(memory) + ",\"kernels\":[";
   for (size_t k = 0; k < lines.size(); ++k) {
     const Line& l = lines[k];
-    out += (k ? "," : "") + std::string("{\"kernel\":") + quoted(l.kernel) + ",\"kind\":" + quoted(l.kind);
+    out += (k ? "," : "") + std::string("{\"kernel\":") + quoted_json(l.kernel) + ",\"kind\":" + quoted_json(l.kind);
     if (!l.bound) {
-      out += ",\"refused\":" + quoted(l.bound.why()) + "}";
+      out += ",\"refused\":" + quoted_json(l.bound.why()) + "}";
       continue;
     }
     const Bound& b = *l.bound;
     out += ",\"points\":" + std::to_string(b.points) + ",\"compulsory\":" + std::to_string(b.compulsory) +
            ",\"arrays\":[";
     for (size_t j = 0; j < b.nest.arrays.size(); ++j)
-      out += (j ? "," : "") + std::string("{\"name\":") + quoted(b.nest.arrays[j].name) +
+      out += (j ? "," : "") + std::string("{\"name\":") + quoted_json(b.nest.arrays[j].name) +
              ",\"weight\":" + std::to_string(b.nest.arrays[j].weight) + "}";
     out += "],\"loops\":[";
     for (size_t i = 0; i < b.nest.axes.size(); ++i) out += (i ? "," : "") + std::to_string(b.nest.extents[i]);
@@ -147,7 +131,7 @@ std::string as_json(const std::vector<Line>& lines, int64_t memory, Unit unit) {
             : failure(b.certificate).empty() ? "true"
                                              : "false") +
            ",\"notes\":[";
-    for (size_t i = 0; i < b.notes.size(); ++i) out += (i ? "," : "") + quoted(b.notes[i]);
+    for (size_t i = 0; i < b.notes.size(); ++i) out += (i ? "," : "") + quoted_json(b.notes[i]);
     out += "]}";
   }
   return out + "]}\n";

@@ -306,14 +306,9 @@ std::optional<Ref> Emitters::copied(const Site& s, const Place& at) {
   temporaries_.push_back(frame.k.memories[size_t(dst.memory)].size() * expr::row(memory.format).bits / 8 + 64);
   a.dst = {dst};
   vectorize(frame.k, a);
-  Lowered copy;
   frame.k.body = std::move(frame.head); // what it reads of indices, as the clock of a recurrence
   emit(frame.k.body, std::move(a));
-  copy.arguments = std::move(frame.arguments);
-  copy.kernel = std::move(frame.k);
-  copy.schedule = "panels of " + std::to_string(nr);
-  globals_first(copy.kernel, copy.arguments);
-  before_.push_back(std::move(copy));
+  before_.push_back(finished(frame, "panels of " + std::to_string(nr)));
   src.memory = f_.temporary(id, memory, false);
   return src;
 }

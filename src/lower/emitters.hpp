@@ -95,5 +95,7 @@ void vectorize(const kernel::Kernel& k, kernel::Apply& a, int prefer = -1);
 // Globals first, in argument order: memories are renumbered in every reference. What is written and never read says so; what
 // nothing names goes, with its argument.
 void globals_first(kernel::Kernel& k, std::vector<Argument>& arguments);
+// The kernel of a frame that is complete: one that prepares for another, or ends it.
+Lowered finished(Frame& frame, const std::string& schedule);
 
 }  // namespace tang::lower

@@ -72,4 +72,13 @@ void globals_first(kernel::Kernel& k, std::vector<Argument>& arguments) {
   each_ref(k.body, [&](Ref& r, bool) { if (r.memory >= 0) r.memory = now[size_t(r.memory)]; });
 }
 
+Lowered finished(Frame& frame, const std::string& schedule) {
+  Lowered out;
+  out.arguments = std::move(frame.arguments);
+  out.kernel = std::move(frame.k);
+  out.schedule = schedule;
+  globals_first(out.kernel, out.arguments);
+  return out;
+}
+
 }  // namespace tang::lower

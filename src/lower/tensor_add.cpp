@@ -99,17 +99,6 @@ void TensorLowerer::finish_adding(const Added& x) {
   pipe_.body.push_back({std::move(add)});
 }
 
-namespace {
-Lowered finished(Frame& frame, const std::string& schedule) {
-  Lowered out;
-  out.arguments = std::move(frame.arguments);
-  out.kernel = std::move(frame.k);
-  out.schedule = schedule;
-  globals_first(out.kernel, out.arguments);
-  return out;
-}
-} // namespace
-
 // All sums are 0 before the first block adds to them.
 Lowered TensorLowerer::cleared(const Added& x) const {
   plan::Group group;

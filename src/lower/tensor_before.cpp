@@ -114,12 +114,7 @@ Result<Ref> TensorLowerer::copied(const ir::Comp& n, const Contraction& c, int f
   const ir::Arg& read = n.args[size_t(g_.pool[c.factors[size_t(factor)]].whole)];
   if (!read.view.back().axis(k) && read.view.back().axis(side)) turned(frame, a);
   emit(frame.k.body, std::move(a));
-  Lowered copy;
-  copy.arguments = std::move(frame.arguments);
-  copy.kernel = std::move(frame.k);
-  copy.schedule = "rows of terms";
-  globals_first(copy.kernel, copy.arguments);
-  before_.push_back(std::move(copy));
+  before_.push_back(finished(frame, "rows of terms"));
   src.memory = f_.temporary(id, memory, false);
   return src;
 }

@@ -85,12 +85,7 @@ std::vector<Affine> TensorLowerer::end(Ahead& a, const std::string& what) {
     out.push_back(variable(v));
   }
   emit(a.frame->k.body, std::move(a.fold));
-  Lowered l;
-  l.arguments = std::move(a.frame->arguments);
-  l.kernel = std::move(a.frame->k);
-  l.schedule = what;
-  globals_first(l.kernel, l.arguments);
-  before_.push_back(std::move(l));
+  before_.push_back(finished(*a.frame, what));
   return out;
 }
 

@@ -175,12 +175,7 @@ Lowered TensorLowerer::cut(Port port, const Bound& whole, const kernel::Memory& 
     }
     emit(frame.k.body, std::move(to));
   }
-  Lowered out;
-  out.arguments = std::move(frame.arguments);
-  out.kernel = std::move(frame.k);
-  out.schedule = "in pieces";
-  globals_first(out.kernel, out.arguments);
-  return out;
+  return finished(frame, "in pieces");
 }
 
 int pieces_of(const ir::Graph& g, const plan::Group& group, const Choice& forms, const schedule::Schedule& s,

@@ -403,12 +403,7 @@ Lowered Emitters::join(Port port, int temporary, const kernel::Memory& parts) {
   s.combine = {pool.make(Op::add, {pool.leaf(Op::var, expr::Type::real, 0), pool.leaf(Op::var, expr::Type::real, 1)})};
   s.vector = s.kept.empty() ? -1 : int(s.kept.size()) - 1;
   emit(frame.k.body, std::move(s));
-  Lowered out;
-  out.arguments = std::move(frame.arguments);
-  out.kernel = std::move(frame.k);
-  out.schedule = "join " + std::to_string(parts.shape[0]) + " parts";
-  globals_first(out.kernel, out.arguments);
-  return out;
+  return finished(frame, "join " + std::to_string(parts.shape[0]) + " parts");
 }
 
 }  // namespace tang::lower

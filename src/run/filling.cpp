@@ -2,22 +2,13 @@
 #include <algorithm>
 
 #include "tang/base/hash.hpp"
+#include "tang/ir/selected.hpp"
 #include "tang/run/standalone.hpp"
 
 namespace tang::run {
 
 std::map<std::string, Filling> fillings(const ir::Graph& g, uint64_t seed) {
-  std::map<ir::NodeId, int64_t> below;
-  for (ir::NodeId id = 0; id < g.nodes.size(); ++id)
-    if (auto* c = g[id].comp())
-      for (auto& a : c->args) {
-        const auto shape = g.shape(a.from);
-        for (size_t d = 0; d < a.view.size(); ++d)
-          for (auto& [r, k] : a.view[d].args) {
-            auto [it, fresh] = below.try_emplace(c->args[size_t(r)].from.node, shape[d].value());
-            if (!fresh) it->second = std::min(it->second, shape[d].value());
-          }
-      }
+  const std::map<ir::NodeId, int64_t> below = ir::selected(g);
   std::map<std::string, Filling> out;
   for (ir::NodeId id = 0; id < g.nodes.size(); ++id) {
     auto* in = g[id].input();
@@ -31,7 +22,7 @@ std::map<std::string, Filling> fillings(const ir::Graph& g, uint64_t seed) {
     const expr::Type type = ir::type_of(in->format);
     const int bits = ir::row(in->format).bits;
     if (below.count(id))
-      f.below = std::max<int64_t>(1, below[id]);
+      f.below = std::max<int64_t>(1, below.at(id));
     else if (type == expr::Type::bits)
       f.below = int64_t(1) << std::min(bits, 24);
     else

@@ -1,36 +1,12 @@
 // The gradients of attention as one kernel, each score evaluated once: what lies along its loop is added to in
 // memory. A schedule asks for it; without one no result depends on an order.
-#include "backward/tensor_roles.hpp"
-#include "tang/grad/surface.hpp"
-#include "tang/models/attention.hpp"
+#include "backward/attention_gradient.hpp"
 #include "tang/run/cuda.hpp"
 
 using namespace tang;
 using namespace tang::test;
 
 namespace {
-struct Size {
-  int64_t heads, kv, rows, keys, d;
-  bool causal;
-};
-
-ir::Graph gradient(const Size& s) {
-  constexpr auto bf16 = ir::Format::bf16;
-  ir::Builder b;
-  const int64_t group = s.heads / s.kv;
-  using Shape = std::vector<ir::Extent>;
-  ir::Tensor q = b.input("q", group > 1 ? Shape{1, s.kv, group, s.rows, s.d} : Shape{1, s.heads, s.rows, s.d}, bf16),
-             k = b.input("k", {1, s.kv, s.keys, s.d}, bf16), v = b.input("v", {1, s.kv, s.keys, s.d}, bf16);
-  models::AttentionOptions o;
-  if (s.causal) o.mask = models::causal();
-  const auto a = models::attention(q, k, v, o);
-  const ir::Tensor dout = b.input("dout", a.out.shape(), bf16);
-  const auto d = diff::vjp(a.out, dout, {q, k, v});
-  b.output(a.out, "out", bf16);
-  b.output(d[0], "dq", bf16), b.output(d[1], "dk", bf16), b.output(d[2], "dv", bf16);
-  return b.graph();
-}
-
 // `teams`: where not chosen, of the kernel of all three.
 run::Derivation derived(const Size& s, bool joint, int teams = 0) {
   run::Options o = run::hopper_options();
@@ -57,22 +33,6 @@ const lower::Lowered* joined(const run::Derivation& d) {
   return nullptr;
 }
 
-// Random values for what a kernel reads; what it adds to is 0, its other results are poison.
-std::vector<kernel::Buffer> buffers(const lower::Lowered& l) {
-  std::vector<kernel::Buffer> out;
-  uint64_t seed = 7;
-  for (size_t a = 0; a < l.arguments.size(); ++a) {
-    const kernel::Memory& m = l.kernel.memories[a];
-    kernel::Buffer b = poisoned(m.size());
-    if (std::holds_alternative<int>(l.arguments[a].what)) b.r.assign(b.r.size(), 0.0);
-    if (!l.arguments[a].written) {
-      b.r = random_array({m.size()}, seed++).r;
-      for (double& x : b.r) x = ir::rounded(x, m.format);
-    }
-    out.push_back(std::move(b));
-  }
-  return out;
-}
 } // namespace
 
 int products(const kernel::Kernel& k) {
@@ -103,7 +63,7 @@ TEST(joint_gradient, one_kernel_of_five_products_equals_the_oracle) {
         off = std::max(off, std::isnan(got[name].r[x]) ? 1e9 : std::abs(got[name].r[x] - a.r[x]));
       EXPECT_LE(off, 1.2e-2 * top) << name;
     }
-    expect_roles(*one, *one->roles, buffers(*one));
+    expect_roles(*one, *one->roles, buffers(*one, true));
   }
 }
 
@@ -114,7 +74,7 @@ TEST(joint_gradient, teams_wait_for_each_others_weights) {
   ASSERT_TRUE(one) << plan::print(d.plan);
   EXPECT_EQ(one->roles->math, 2);
   EXPECT_EQ(products(one->kernel), 5);
-  expect_roles(*one, *one->roles, buffers(*one), 2);
+  expect_roles(*one, *one->roles, buffers(*one, true), 2);
 }
 
 // The order in which workgroups add is not that of another run: only a schedule allows it.

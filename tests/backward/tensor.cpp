@@ -2,56 +2,11 @@
 // simulator, and the role programs equal to their kernels for many orders of events.
 #include <array>
 
-#include "backward/tensor_roles.hpp"
-#include "tang/grad/surface.hpp"
-#include "tang/models/attention.hpp"
+#include "backward/attention_gradient.hpp"
 #include "tang/run/cuda.hpp"
 
 using namespace tang;
 using namespace tang::test;
-
-namespace {
-constexpr auto bf16 = ir::Format::bf16;
-
-struct Size {
-  int64_t heads, kv, rows, keys, d;
-  bool causal;
-};
-
-ir::Graph gradient(const Size& s) {
-  ir::Builder b;
-  const int64_t group = s.heads / s.kv;
-  using Shape = std::vector<ir::Extent>;
-  ir::Tensor q = b.input("q", group > 1 ? Shape{1, s.kv, group, s.rows, s.d} : Shape{1, s.heads, s.rows, s.d},
-                         bf16),
-             k = b.input("k", {1, s.kv, s.keys, s.d}, bf16), v = b.input("v", {1, s.kv, s.keys, s.d}, bf16);
-  models::AttentionOptions o;
-  if (s.causal) o.mask = models::causal();
-  const auto a = models::attention(q, k, v, o);
-  const ir::Tensor dout = b.input("dout", a.out.shape(), bf16);
-  const auto d = diff::vjp(a.out, dout, {q, k, v});
-  b.output(a.out, "out", bf16);
-  b.output(d[0], "dq", bf16), b.output(d[1], "dk", bf16), b.output(d[2], "dv", bf16);
-  return b.graph();
-}
-
-// Random values for what a kernel reads; results are poisoned.
-std::vector<kernel::Buffer> buffers(const lower::Lowered& l) {
-  std::vector<kernel::Buffer> out;
-  uint64_t seed = 7;
-  for (size_t a = 0; a < l.arguments.size(); ++a) {
-    const kernel::Memory& m = l.kernel.memories[a];
-    kernel::Buffer b = poisoned(m.size());
-    if (!l.arguments[a].written) {
-      b.r = random_array({m.size()}, seed++).r;
-      for (double& x : b.r) x = ir::rounded(x, m.format);
-    }
-    out.push_back(std::move(b));
-  }
-  return out;
-}
-
-} // namespace
 
 TEST(tensor_gradient, every_kernel_is_a_role_program_and_equals_the_oracle) {
   for (const Size& s : {Size{2, 2, 200, 200, 32, false}, Size{1, 1, 200, 200, 32, true},
@@ -110,7 +65,7 @@ TEST(tensor_gradient, operands_are_stored_arrays_and_rows_one_number) {
     int64_t n = 1;
     for (int64_t e : b.shape) n *= e;
     EXPECT_LE(n, 2 * 512 * 64) << plan::print(d.plan);                        // no array of scores
-    EXPECT_TRUE(n < 2 * 512 * 64 || b.format == bf16) << plan::print(d.plan); // nor of wide accumulators
+    EXPECT_TRUE(n < 2 * 512 * 64 || b.format == ir::Format::bf16) << plan::print(d.plan); // nor of wide accumulators
     rows += n == 2 * 512;
   }
   EXPECT_LE(rows, 4) << plan::print(d.plan);

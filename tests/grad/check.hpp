@@ -20,6 +20,14 @@ inline Array random_array(std::vector<int64_t> shape, std::mt19937_64& rng) {
   return eval::reals(shape, v);
 }
 
+// Random values for every input that is not given.
+inline Inputs inputs_of(const Graph& g, Inputs in = {}) {
+  std::mt19937_64 rng(3);
+  for (auto& n : g.nodes)
+    if (auto* x = n.input(); x && !in.count(n.name)) in[n.name] = random_array(eval::bound(x->shape), rng);
+  return in;
+}
+
 inline double dot(const Array& a, const Array& b) {
   double s = 0;
   for (int64_t k = 0; k < a.size(); ++k)

@@ -139,14 +139,6 @@ Graph chunked(Graph g, int64_t block, int* done = nullptr) {
   return all ? all->graph : g;
 }
 
-Inputs inputs_of(const Graph& g) {
-  std::mt19937_64 rng(3);
-  Inputs in;
-  for (auto& n : g.nodes)
-    if (auto* x = n.input()) in[n.name] = random_array(eval::bound(x->shape), rng);
-  return in;
-}
-
 void expect_near(const Outputs& want, const Outputs& got, double most, const std::string& what) {
   for (auto& [name, a] : want) {
     const Array& b = got.at(name);

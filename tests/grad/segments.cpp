@@ -30,14 +30,6 @@ Graph gru_gradient(int64_t steps, int64_t batch, int64_t hidden, int64_t segment
   return b.graph();
 }
 
-Inputs inputs_of(const Graph& g) {
-  std::mt19937_64 rng(3);
-  Inputs in;
-  for (auto& n : g.nodes)
-    if (auto* x = n.input()) in[n.name] = random_array(eval::bound(x->shape), rng);
-  return in;
-}
-
 int64_t planned_bytes(const Graph& g) {
   const run::Derivation d = run::derive(g, {});
   int64_t bytes = d.plan.arena_bytes;

@@ -36,13 +36,6 @@ Array keys_of(const Size& z, uint64_t seed) {
   return eval::indices({z.keys}, v);
 }
 
-Inputs inputs_of(const Graph& g, Inputs in) {
-  std::mt19937_64 rng(3);
-  for (auto& n : g.nodes)
-    if (auto* x = n.input(); x && !in.count(n.name)) in[n.name] = random_array(eval::bound(x->shape), rng);
-  return in;
-}
-
 void expect_same(const Array& a, const Array& b, const std::string& what) {
   ASSERT_EQ(a.shape, b.shape) << what;
   for (int64_t k = 0; k < a.size(); ++k) ASSERT_EQ(a.at(k).r, b.at(k).r) << what << " at " << k;
