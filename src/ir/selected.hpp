@@ -6,8 +6,8 @@
 
 namespace tang::ir {
 
-// Of each node whose values are coordinates of some read: the smallest dimension that they are a coordinate of, so
-// that smaller values lie inside all of them.
+// Of each node whose values are coordinates of some read: the smallest dimension that they are a coordinate
+// of, so that smaller values lie inside all of them.
 std::map<NodeId, int64_t> selected(const Graph& g);
 
 } // namespace tang::ir

@@ -75,14 +75,28 @@ void Emitters::shared_tile(const plan::Shared& s, const std::optional<Contractio
   if (c) pads = {{c->sides.m[0], f_.choice.rows}, {c->sides.n[0], f_.choice.columns()}};
   f_.tile_for({s.node, 0}, s.axis, "d", pads, c ? c->sides.n[0] : -1);
 }
-void Emitters::start(const plan::Member& m, kernel::Block& to) {
+// The components that the fold of ports with these axes sees.
+std::vector<int> Emitters::seen_by(const ir::Comp& n, const std::vector<int>& axes) const {
+  std::vector<int> seen;
+  for (size_t c = 0; c < n.lift.size(); ++c)
+    if (std::includes(axes.begin(), axes.end(), n.outs[c].axes.begin(), n.outs[c].axes.end())) seen.push_back(int(c));
+  return seen;
+}
+int Emitters::copy_of(const plan::Member& m, int component, const std::vector<int>& axes) {
+  const auto [it, fresh] = copies_.try_emplace({m.node, component, axes}, -1);
+  if (!fresh) return it->second;
   const ir::Comp& n = comp(m.node);
-  for (uint32_t c = 0; c < n.lift.size(); ++c) {
-    // The whole tile, padding too: a contraction reads what it adds to.
-    const Ref whole = f_.tile_ref({m.node, c}, f_.place(n, m.axis, {}));
+  std::vector<int64_t> shape;
+  for (auto& x : f_.place(n, m.axis, axes).axes) shape.push_back(x.extent);
+  return it->second = f_.scratch("w", shape, f_.tile_format(n.monoid->identity[size_t(component)].type));
+}
+void Emitters::start(const plan::Member& m, const MemberForm& form, kernel::Block& to) {
+  const ir::Comp& n = comp(m.node);
+  // The whole tile, padding too: a contraction reads what it adds to.
+  auto fill = [&](int memory, size_t c) {
     Apply a;
-    Ref dst{whole.memory, {}, false};
-    for (int64_t e : f_.k.memories[size_t(whole.memory)].shape) {
+    Ref dst{memory, {}, false};
+    for (int64_t e : f_.k.memories[size_t(memory)].shape) {
       const kernel::Var v = f_.k.fresh("z");
       if (e != 1) a.axes.push_back({v, e});
       dst.index.push_back({e != 1 ? variable(v) : constant(0), {}});
@@ -92,7 +106,14 @@ void Emitters::start(const plan::Member& m, kernel::Block& to) {
     a.fill = {std::nullopt};
     vectorize(f_.k, a);
     emit(to, std::move(a));
-  }
+  };
+  for (uint32_t c = 0; c < n.lift.size(); ++c) fill(f_.tile_ref({m.node, c}, f_.place(n, m.axis, {})).memory, c);
+  if (form.kind != MemberForm::fold || !form.contractions.empty()) return;
+  std::set<std::vector<int>> done;
+  for (auto& out : n.outs)
+    if (done.insert(out.axes).second)
+      for (int c : seen_by(n, out.axes))
+        if (n.outs[size_t(c)].axes != out.axes) fill(copy_of(m, c, out.axes), size_t(c));
 }
 void Emitters::store(const plan::Member& m, kernel::Block& to) {
   const ir::Comp& n = comp(m.node);
@@ -131,9 +152,7 @@ void Emitters::fold(const plan::Member& m, const MemberForm& form, const ir::Dom
   for (uint32_t port = 0; port < n.lift.size(); ++port) {
     const std::vector<int>& axes = n.outs[port].axes;
     if (!done.insert(axes).second) continue;
-    std::vector<int> seen;
-    for (size_t c = 0; c < n.lift.size(); ++c)
-      if (std::includes(axes.begin(), axes.end(), n.outs[c].axes.begin(), n.outs[c].axes.end())) seen.push_back(int(c));
+    const std::vector<int> seen = seen_by(n, axes);
     auto [kept, terms, at, s] = open_fold(f_, n, m.axis, axes, folds_of(n), "r");
     Body b = f_.body(n, at, m.axis);
     if (domain.size() == 1) b.assume(domain[0]);
@@ -155,12 +174,9 @@ void Emitters::fold(const plan::Member& m, const MemberForm& form, const ir::Dom
         s.dst.push_back(result(p, n, kept));
       } else {  // seen but stored elsewhere: a scratch of these axes
         Ref r{-1, {}, false};
-        std::vector<int64_t> shape;
-        for (auto& x : kept.axes) {
-          shape.push_back(x.extent);
-          r.index.push_back({variable(x.var), {}});
-        }
-        r.memory = f_.scratch("w", shape, f_.tile_format(s.identity.back().type));
+        for (auto& x : kept.axes) r.index.push_back({variable(x.var), {}});
+        check(!accumulate || copies_.count({m.node, c, axes}), "a component that blocks add to was started");
+        r.memory = copy_of(m, c, axes);
         s.dst.push_back(r);
       }
     }

@@ -12,7 +12,7 @@ class Emitters {
 
   void state_tile(const plan::Member& m, const MemberForm& form, uint32_t component);
   void shared_tile(const plan::Shared& s, const std::optional<Contraction>& c);
-  void start(const plan::Member& m, kernel::Block& to);  // state tiles := identity
+  void start(const plan::Member& m, const MemberForm& form, kernel::Block& to);  // what blocks add to := identity
   void store(const plan::Member& m, kernel::Block& to);  // state tiles -> buffers
   void begin_block() { staged_.clear(), values_.clear(); }
   // `pre`: before the pipeline over core axis `axis`; `operands`, `body`: of each block.
@@ -62,6 +62,8 @@ class Emitters {
   Lowered join(Port port, int temporary, const kernel::Memory& parts);
   Place place(const plan::Member& m, const std::map<int, kernel::Var>& along) const;
   Ref result(Port p, const ir::Comp& n, const Place& at);  // its tile, or where it is added to
+  std::vector<int> seen_by(const ir::Comp& n, const std::vector<int>& axes) const;
+  int copy_of(const plan::Member& m, int component, const std::vector<int>& axes);
   // One plain read, rows not too far apart, contiguous along the columns: a contraction may read it where it lies.
   bool lies(const Site& s, const std::vector<int>& factors, int side_axis, int64_t far);
   Ref read_at(const Site& s, const std::vector<int>& factors, const Place& at);
@@ -86,6 +88,8 @@ class Emitters {
   std::vector<Lowered>& before_;
   std::map<std::pair<ir::NodeId, int>, Weight> values_;  // of this block: a component's factors over core axes, or a lift
   std::map<std::string, int> value_tiles_;              // reused by every block of the kernel
+  // Of a component that ports of other axes see: a tile over theirs, kept from block to block.
+  std::map<std::tuple<ir::NodeId, int, std::vector<int>>, int> copies_;
   std::map<std::string, int> staged_;  // tiles of operands staged for this block, by what they hold
 };
 

@@ -132,7 +132,7 @@ struct GroupLowerer {
     for (size_t m = 0; m < group.members.size(); ++m) {
       if (is_map(m) || is_keyed(m) || in_place(m) || depth(m) != level) continue;
       if (comes_back(m)) emitters.start_result(group.members[m], {loop.begin() + int64_t(level), loop.end()}, to);
-      else if (needs_start(m)) emitters.start(group.members[m], to);
+      else if (needs_start(m)) emitters.start(group.members[m], choice.members[m], to);
     }
   }
   void end(size_t level, kernel::Block& to) {
