@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "tang/kernel/merge.hpp"
 #include "tang/lower/recur.hpp"
 
 namespace tang::lower {
@@ -40,6 +41,10 @@ void prepare_once(Program& p, bool any_size) {
         reads.push_back(std::get<ir::Port>(a.what)), copies &= !a.written;
       }
     }
+    if (!l.roles) {
+      const auto differ = name_once(l, [](const Argument& a) { return a.what; });
+      check(!differ, "two readers of one temporary are laid out alike");
+    }
     if (!copies || writes.empty() || (bytes > small && !any_size)) continue;
     const auto [it, fresh] = known.try_emplace({kernel::print(l.kernel), reads}, writes);
     if (fresh) continue;
@@ -50,6 +55,20 @@ void prepare_once(Program& p, bool any_size) {
   }
 }
 } // namespace
+
+std::optional<Refusal> name_once(Lowered& l, const PlaceOf& place) {
+  for (size_t b = 1; b < l.arguments.size(); ++b)
+    for (size_t a = 0; a < b; ++a) {
+      if (place(l.arguments[a]) != place(l.arguments[b])) continue;
+      auto one = kernel::merged(l.kernel, int(a), int(b)); // globals come first, in the order of arguments
+      if (!one) return Refusal{one.why()};
+      l.kernel = std::move(*one);
+      l.arguments[a].written |= l.arguments[b].written;
+      l.arguments.erase(l.arguments.begin() + long(b--));
+      break;
+    }
+  return {};
+}
 
 Program lower(const plan::Plan& p, const schedule::Schedule& s, const target::Target& t) {
   Program out;

@@ -1,11 +1,13 @@
 // Plan -> kernel IR: point, fold, tile and recur steps, all by one skeleton (grid of blocks, a pipeline over the looped
 // axis, tile statements, epilogues).
 #pragma once
-#include <string>
+#include <functional>
 #include <optional>
+#include <string>
 #include <variant>
 #include <vector>
 
+#include "tang/base/error.hpp"
 #include "tang/kernel/kernel.hpp"
 #include "tang/plan/plan.hpp"
 #include "tang/target/roles.hpp"
@@ -43,5 +45,8 @@ struct Program {
 // In which format a port is stored: an input's or a buffer's.
 kernel::Format format_of(const plan::Plan& p, ir::Port port);
 Program lower(const plan::Plan& p, const schedule::Schedule& s, const target::Target& t);
+// Arguments of which `place` says the same become one; refused where their memories are laid out differently.
+using PlaceOf = std::function<std::variant<ir::Port, int>(const Argument&)>;
+std::optional<Refusal> name_once(Lowered& l, const PlaceOf& place);
 
 }  // namespace tang::lower

@@ -4,7 +4,6 @@
 
 #include "tang/emit/c.hpp"
 #include "tang/kernel/legalize.hpp"
-#include "tang/kernel/merge.hpp"
 #include "tang/rewrite/directed.hpp"
 #include "tang/run/budget.hpp"
 #include "tang/run/matrices.hpp"
@@ -61,22 +60,12 @@ ir::Graph split(ir::Graph g, schedule::Schedule& s) {
 
 // Arguments that lie in one place: a donated state and its new value.
 void merge_places(const plan::Plan& p, lower::Lowered& l) {
-  auto place = [&](const lower::Argument& a) -> std::optional<ir::Port> {
+  const auto differ = lower::name_once(l, [&](const lower::Argument& a) {
     auto* port = std::get_if<ir::Port>(&a.what);
-    if (!port) return {};
-    const plan::Buffer* b = p.buffer(*port);
-    return b && b->overwrites ? ir::Port{*b->overwrites, 0} : *port;
-  };
-  for (size_t b = 1; b < l.arguments.size(); ++b)
-    for (size_t a = 0; a < b; ++a) {
-      if (!place(l.arguments[a]) || place(l.arguments[a]) != place(l.arguments[b])) continue;
-      auto one = kernel::merged(l.kernel, int(a), int(b)); // globals come first, in the order of arguments
-      if (!one) throw Error({}, "the kernel cannot run on this target", {{one.why(), {}}}, "choose another target");
-      l.kernel = std::move(*one);
-      l.arguments[a].written |= l.arguments[b].written;
-      l.arguments.erase(l.arguments.begin() + long(b--));
-      break;
-    }
+    const plan::Buffer* b = port ? p.buffer(*port) : nullptr;
+    return b && b->overwrites ? ir::Port{*b->overwrites, 0} : a.what;
+  });
+  if (differ) throw Error({}, "the kernel cannot run on this target", {{differ->why, {}}}, "choose another target");
 }
 
 // A kernel names more memories than the target binds: the temporaries of one format lie in one allocation, and kernels

@@ -104,6 +104,29 @@ TEST(lower_near, panels_that_several_sequences_read_are_laid_out_once) {
   EXPECT_EQ(panels, 1);
 }
 
+// A domain of two parts lays its panels out once, and its kernel names them once (simulate() sees to it).
+TEST(lower_near, parts_of_a_domain_name_their_panels_once) {
+  Builder b;
+  auto [i, j, d, e] = axes<"i j d e">();
+  const Tensor q = b.input("q", {37, 16}), k = b.input("k", {37, 16}), v = b.input("v", {37, 16});
+  const Tensor s = map({i, j}, masked(j <= i, masked(j > i - 20 || j < 4, sum(d, q(i, d) * k(j, d)))), "s");
+  const Tensor m = map({i}, max(j, s(i, j)), "m");
+  const Tensor p = map({i, j}, exp(s(i, j) - m(i)), "p");
+  b.output(map({i, e}, sum(j, p(i, j) * v(j, e)) / sum(j, p(i, j))), "y");
+  const Graph g = b.graph();
+  const target::Target gpu = target::cuda_target();
+  const Derived first = derive(g, {}, gpu);
+  schedule::Schedule small;
+  for (auto& step : first.plan.steps)
+    for (auto& m : step.group.members) {
+      auto& f = small.groups[schedule::key(*first.plan.graph, m.node)];
+      f.rows = 4, f.vectors = 1, f.tile = {{0, 16}, {1, 32}};
+    }
+  const Derived d2 = derive(g, small, gpu);
+  const eval::Inputs in = random_inputs(g);
+  EXPECT_LT(eval::difference(simulate(d2, in).at("y"), filled(eval::run(g, in).at("y"))), 1e-5);
+}
+
 // Terms over a batch and a sequence: a few hundred at a time, and no half-empty block of heads.
 TEST(lower_near, deep_sums_are_cut_and_heads_are_dealt_evenly) {
   Builder b;

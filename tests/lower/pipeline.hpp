@@ -49,6 +49,8 @@ inline std::map<std::string, eval::Array> simulate(const Derived& d, const eval:
   for (auto& l : d.program.kernels) {
     const auto bad = kernel::problems(l.kernel);
     EXPECT_TRUE(bad.empty()) << l.label << ": " << (bad.empty() ? "" : bad[0]) << "\n" << kernel::print(l.kernel);
+    for (size_t a = 0; a < l.arguments.size(); ++a)  // WebGPU binds a place once
+      for (size_t b = 0; b < a; ++b) EXPECT_NE(l.arguments[a].what, l.arguments[b].what) << l.label << ": argument " << a;
     std::vector<kernel::Buffer> globals;
     size_t m = 0;
     for (auto& a : l.arguments) {
