@@ -4,6 +4,7 @@
 
 #include "tang/emit/c.hpp"
 #include "tang/kernel/legalize.hpp"
+#include "tang/kernel/merge.hpp"
 #include "tang/rewrite/directed.hpp"
 #include "tang/run/budget.hpp"
 #include "tang/run/matrices.hpp"
