@@ -2,6 +2,7 @@
 //   text PART                     the kernels that compilation makes of the problems whose name has PART
 //   compile CACHE [NAME]          every candidate of every problem, into a folder of compiled kernels
 //   run CACHE FOLDER [SECONDS NAME ..]  probes, then checks and times; FOLDER/probe.json, FOLDER/cuda.json
+//   count FILE.json [NAME]           what every candidate's kernels start at least, as compiled here
 //   report FILE.md PART.json ..   docs/results/tune-h200.md; cuda_peers.py gives one part more
 // The same launch mode everywhere: a graph of launches, each after the end of the one before it. Warm: on the same memory
 // again and again. Cold: on copies in turn that are together larger than twice the second level.
@@ -12,6 +13,7 @@
 #include <set>
 
 #include "cuda.hpp"
+#include "tang/tune/measured.hpp"
 #include "tang/text/schedule.hpp"
 
 namespace bench {
@@ -48,9 +50,9 @@ Plan plan_of(const CudaProblem& p) {
   for (size_t s = 0; s < d.plan.steps.size(); ++s) {
     const double read = tune::read_bytes(d.plan, d.plan.steps[s], p.keys);
     out.read.push_back(read);
-    std::vector<const kernel::Kernel*> kernels;
+    std::vector<const lower::Lowered*> kernels;
     for (auto& l : d.kernels.kernels)
-      if (size_t(l.step) == s) kernels.push_back(&l.kernel);
+      if (size_t(l.step) == s) kernels.push_back(&l);
     tune::Candidate c;
     c.work = tune::work_of(kernels, m, read);
     steps.push_back({c});
@@ -71,13 +73,6 @@ Plan plan_of(const CudaProblem& p) {
     out.estimated.push_back(space.candidates.empty() ? 0 : space.candidates[k].estimated);
   }
   return out;
-}
-
-ordered_json as_json(const tune::Work& w) {
-  return {{"launches", w.launches}, {"workgroups", w.workgroups}, {"contracted", w.contracted}, {"padded", w.padded},
-          {"plain", w.plain}, {"special", w.special}, {"moved", w.moved}, {"near", w.near}, {"far", w.far},
-          {"loads", w.loads}, {"blocks", w.blocks}, {"gathered", w.gathered}, {"scattered", w.scattered},
-          {"matrix", w.matrix}, {"read", w.read}, {"resident", w.resident}, {"planned", w.planned}};
 }
 
 std::vector<CudaProblem> problems() {
@@ -119,6 +114,42 @@ int compile(const std::string& cache, const std::string& only) {
         if (!l.refused.empty()) std::printf("         plain: %s\n", l.refused.c_str());
     std::fflush(stdout);
   }
+  return 0;
+}
+
+// What the kernels of a candidate start at least, as they are compiled here, and their workgroups.
+ordered_json counted(const CudaProblem& p, const Plan& plan, size_t k, device::CudaCompiler& compiler) {
+  run::Options o = options(p);
+  o.schedule = plan.all[k];
+  const run::Derivation d = run::derive(p.graph, o);
+  const std::string code = compiler.compile(run::cuda_source(d, o.target), "sm_90a");
+  ordered_json works = ordered_json::array();
+  for (size_t s = 0; s < d.plan.steps.size(); ++s) {
+    std::vector<const lower::Lowered*> kernels;
+    for (auto& l : d.kernels.kernels)
+      if (size_t(l.step) == s) kernels.push_back(&l);
+    tune::Work w = tune::work_of(kernels, nominal());
+    tune::count_issued(w, kernels, nominal(), code);
+    works.push_back({{"workgroups", w.workgroups}, {"issued", w.issued}, {"after", w.after}});
+  }
+  return works;
+}
+
+int count(const std::string& file, const std::string& only) {
+  const auto compiler = device::CudaCompiler::open({});
+  std::string rows;
+  for (auto& p : problems()) {
+    if ((p.group + " " + p.name).find(only) == std::string::npos) continue;
+    const Plan plan = plan_of(p);
+    for (size_t k = 0; k < plan.all.size(); ++k) {
+      const ordered_json row{{"group", p.group}, {"problem", p.name}, {"schedule", plan.shown[k]},
+                             {"works", counted(p, plan, k, *compiler)}};
+      rows += (rows.empty() ? "" : ",\n") + row.dump(); // a line each, so that files can be compared
+    }
+  }
+  std::ofstream(file) << "{\"schema\": \"tang.tune-counts/1\", \"compiler\": " << ordered_json(compiler->identity())
+                      << ", \"counts\": [\n" << rows << "\n]}\n";
+  std::printf("%lld candidates counted: %s\n", static_cast<long long>(std::count(rows.begin(), rows.end(), '\n') + 1), file.c_str());
   return 0;
 }
 
@@ -213,7 +244,7 @@ private:
 
   void row(const CudaProblem& p, const Plan& plan, size_t k, const char* mode, const tune::Sample& t, double error) {
     ordered_json works = ordered_json::array();
-    for (auto& w : plan.works[k]) works.push_back(as_json(w));
+    for (auto& w : plan.works[k]) works.push_back(ordered_json::parse(tune::as_json(w)));
     doc_["rows"].push_back({{"group", p.group}, {"problem", p.name}, {"candidate", k}, {"schedule", plan.shown[k]},
                             {"mode", mode}, {"median", t.median}, {"low", t.low}, {"high", t.high}, {"best", t.best},
                             {"runs", t.runs}, {"error", error}, {"estimated", plan.estimated[k]}, {"works", works}});
@@ -297,6 +328,7 @@ int main(int argc, char** argv) {
   const std::string verb = argc > 2 ? argv[1] : "";
   try {
     if (verb == "text") return bench::show(argv[2]);
+    if (verb == "count") return bench::count(argv[2], argc > 3 ? argv[3] : "");
     if (verb == "compile") return bench::compile(argv[2], argc > 3 ? argv[3] : "");
     if (verb == "run" && argc > 3) return bench::Runner(argv[2], argv[3], argc > 4 ? std::stod(argv[4]) : 100, {argv + std::min(argc, 5), argv + argc}).run();
     if (verb == "report") return bench::cuda_report(argv[2], {argv + 3, argv + argc});
@@ -304,5 +336,5 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "%s\n", e.what());
     return 1;
   }
-  return std::fprintf(stderr, "usage: bench_tune_cuda text PART | compile CACHE | run CACHE FOLDER | report FILE.md PART.json ..\n"), 2;
+  return std::fprintf(stderr, "usage: bench_tune_cuda text PART | compile CACHE | count FILE.json | run CACHE FOLDER | report FILE.md PART.json ..\n"), 2;
 }

@@ -8,56 +8,24 @@
 
 #include "cuda.hpp"
 #include "figures.hpp"
+#include "tang/tune/measured.hpp"
 
 namespace bench {
 
 namespace {
-struct Row {
-  std::string group, problem, schedule, mode;
-  size_t candidate = 0;
-  tune::Sample time;
-  double floor = 0, error = 0, read = 0, matrix = 0;
+// A measured row with its floor.
+struct Row : tune::Measured {
+  double floor = 0, read = 0;
   std::string binds;
+
+  Row(tune::Measured r, const tune::Machine& m) : tune::Measured(std::move(r)) {
+    const tune::Time t = tune::floor(*this, m);
+    floor = t.seconds, binds = t.binding().name;
+    for (auto& w : works) read += w.read;
+  }
+
+  std::string mode() const { return cold ? "cold" : "warm"; }
 };
-
-tune::Work work_from(const ordered_json& j) {
-  tune::Work w;
-  w.launches = j["launches"], w.workgroups = j["workgroups"], w.contracted = j["contracted"], w.padded = j["padded"];
-  w.plain = j["plain"], w.special = j["special"], w.moved = j["moved"], w.near = j["near"], w.far = j["far"];
-  w.loads = j["loads"], w.blocks = j["blocks"], w.gathered = j["gathered"], w.scattered = j["scattered"];
-  w.matrix = j["matrix"], w.read = j["read"], w.resident = j["resident"], w.planned = j["planned"];
-  return w;
-}
-
-// Steps run one after the other: their floors add up. What the first one reads may be cold; a later one may find what
-// the one before it left.
-void add_floor(Row& r, const std::vector<tune::Work>& works, const tune::Machine& m, bool cold) {
-  double largest = 0;
-  for (size_t s = 0; s < works.size(); ++s) {
-    const tune::Time t = tune::floor(works[s], m, cold && s == 0);
-    r.floor += t.seconds, r.read += works[s].read, r.matrix += works[s].matrix;
-    if (t.binding().seconds > largest) largest = t.binding().seconds, r.binds = t.binding().name;
-  }
-}
-
-// Of a kernel of a library only the work is known: one launch, each operand read once.
-tune::Work work_of_peer(const ordered_json& r, const tune::Machine& m) {
-  tune::Work w;
-  w.launches = 1, w.workgroups = m.workers;
-  const double width = r["format"] == "f32" ? 4 : 2;
-  const auto shape = r["shape"].get<std::vector<double>>();
-  if (r["kind"] == "product") {
-    w.contracted = 2 * shape[0] * shape[1] * shape[2], w.matrix = w.contracted * width / 2;
-    w.read = width * (shape[0] + shape[1]) * shape[2];
-  } else if (r["kind"] == "attention") {
-    const double pairs = r["causal"].get<bool>() ? shape[2] * (shape[2] + 1) / 2 : shape[2] * shape[2];
-    w.contracted = w.matrix = 4 * shape[0] * shape[1] * pairs * shape[3];
-    w.read = 3 * width * shape[0] * shape[1] * shape[2] * shape[3];
-  } else {
-    w.read = width * shape[0] * shape[1] * (r["kind"] == "add" ? 2 : 1);
-  }
-  return w;
-}
 
 struct Ratios {
   int64_t pairs = 0, below = 0;
@@ -88,6 +56,7 @@ std::string machine_text(const tune::Machine& m) {
     if (l.latency > 0) s += " (a dependent load " + number("%.0f", l.latency * 1e9) + " ns)";
     s += l.name == "memory" ? "; " : ", ";
   }
+  if (m.clock > 0) s += "clock " + number("%.0f", m.clock * 1e-6) + " MHz at most (told, not probed); ";
   s += "one worker alone from L2 " + number("%.0f", m.ingress * 1e-9) + " GB/s; writes " + number("%.0f", m.write.best * 1e-9) +
        " GB/s\n";
   auto start = [](const tune::Start& x) {
@@ -113,12 +82,12 @@ std::string class_text(const std::vector<Row>& rows) {
                   "|---|---|---|---|---|---|---|---|---|---|\n";
   std::vector<double> ratios;
   for (auto& r : rows) {
-    if (r.group != "class" || r.mode != "cold" || r.candidate) continue;
+    if (r.group != "class" || !r.cold || r.candidate) continue;
     const Row* best = &r; // of those that were timed cold
     for (auto& x : rows)
-      if (x.problem == r.problem && x.mode == "cold" && x.time.median < best->time.median) best = &x;
+      if (x.problem == r.problem && x.cold && x.time.median < best->time.median) best = &x;
     const double ratio = r.floor / r.time.median;
-    const auto warm = std::find_if(rows.begin(), rows.end(), [&](auto& x) { return x.problem == r.problem && x.mode == "warm" && !x.candidate; });
+    const auto warm = std::find_if(rows.begin(), rows.end(), [&](auto& x) { return x.problem == r.problem && !x.cold && !x.candidate; });
     ratios.push_back(ratio);
     s += "| " + r.problem + " | " + number("%.2f", r.read * 1e-6) + " | " + us(r.floor) + " | " + us(r.time.median) + " [" +
          us(r.time.low) + ", " + us(r.time.high) + "] | " + number("%.2f", ratio) + " | " + r.binds + " | " +
@@ -134,7 +103,7 @@ std::string interventions(const ordered_json& predictions, const std::vector<Row
                   "\n\n| kernel | term | predicted us | saved us | off by | |\n|---|---|---|---|---|---|\n";
   auto find = [&](const ordered_json& side) -> const Row* {
     for (auto& r : rows)
-      if (r.problem == side["problem"] && r.mode == side["mode"] && r.candidate == side["candidate"]) return &r;
+      if (r.problem == side["problem"] && r.mode() == side["mode"] && r.candidate == side["candidate"]) return &r;
     return nullptr;
   };
   int held = 0, all = 0;
@@ -154,7 +123,7 @@ std::string interventions(const ordered_json& predictions, const std::vector<Row
 std::string race_text(const std::vector<Row>& rows, const std::string& of) {
   std::map<std::string, std::vector<const Row*>> groups;
   for (auto& r : rows)
-    if (r.group == of && r.mode == "warm") groups[r.problem].push_back(&r);
+    if (r.group == of && !r.cold) groups[r.problem].push_back(&r);
   std::string s = "| problem | candidates | worst / best | the rule's pick | eight timed | best us | floor / best |\n|---|---|---|---|---|---|---|\n";
   Mean zero, eight, plain_zero, plain_eight;
   for (auto& [name, all] : groups) {
@@ -179,34 +148,32 @@ std::string race_text(const std::vector<Row>& rows, const std::string& of) {
 
 int cuda_report(const std::string& file, const std::vector<std::string>& parts) {
   std::optional<tune::Machine> machine;
-  std::vector<ordered_json> docs;
+  std::vector<std::string> texts;
   for (auto& part : parts) {
     std::ifstream in(part);
     std::ostringstream text;
     text << in.rdbuf();
     if (auto m = tune::machine_of(text.str())) machine = *m;
-    else docs.push_back(ordered_json::parse(text.str()));
+    else texts.push_back(text.str());
   }
   if (!machine) throw Error({}, "no probe among the parts", {}, "name probe.json");
+  std::vector<tune::Measured> measured;
+  for (auto& text : texts)
+    if (auto some = tune::measured_of(text, *machine))
+      measured.insert(measured.end(), some->begin(), some->end());
+  for (auto& text : texts) tune::put_counts(measured, text);
   std::vector<Row> rows;
   std::map<std::string, Ratios> sound;
-  for (auto& doc : docs) {
-    for (auto& r : doc.value("records", ordered_json::array()))
-      sound["torch: " + std::string(r["kind"] == "product" || r["kind"] == "attention" ? r["kind"] : "rows")].add(
-          tune::floor(work_of_peer(r, *machine), *machine).seconds / (r["best_us"].get<double>() * 1e-6));
-    for (auto& j : doc.value("rows", ordered_json::array())) {
-      Row r{j["group"], j["problem"], j["schedule"], j["mode"], j["candidate"], {j["median"], j["low"], j["high"], j["best"], j["runs"]}, 0, j["error"], 0, 0, ""};
-      std::vector<tune::Work> works;
-      for (auto& w : j["works"]) works.push_back(work_from(w));
-      add_floor(r, works, *machine, r.mode == "cold");
-      sound["derived: " + r.group + ", " + r.mode].add(r.floor / r.time.best);
-      rows.push_back(std::move(r));
-    }
+  for (auto& r : measured) {
+    rows.emplace_back(r, *machine);
+    const bool library = r.group.rfind("torch", 0) == 0;
+    sound[library ? r.group : "derived: " + r.group + ", " + rows.back().mode()].add(rows.back().floor / r.time.best);
   }
   std::string md = "# Schedules on an H200: the floor, the race\n\n"
                    "`bench_tune_cuda report docs/results/tune-h200.md PARTS` reprints this page. Parts, on the machine: `bench_tune_cuda run CACHE FOLDER`,\n"
                    "`python3 bench/tune/cuda_peers.py FOLDER/peers.json`. One launch mode everywhere: a CUDA graph of launches, each after the end of the one\n"
-                   "before it. Every derived kernel was compared with the graph as written (plain kernels, f32) before it was timed.\n\n" +
+                   "before it. Every derived kernel was compared with the graph as written (plain kernels, f32) before it was timed. Instructions are those of\n"
+                   "the kernels compiled again (`bench_tune_cuda count`, needs no GPU; decision 43).\n\n" +
                    machine_text(*machine);
   md += "\n## Soundness\n\nPairs of a kernel, a schedule and a size whose fastest run is below their floor (`tune::floor`); needed: 0 of 2,000 or more. Kernels of torch,\n"
         "cuBLAS and cuDNN are held against the floor of their work: one launch, each operand read once, the operations of the definition.\n\n"
@@ -224,8 +191,8 @@ int cuda_report(const std::string& file, const std::vector<std::string>& parts) 
         "sizes (`src/lower/tensor_choice.cpp`).\n\n" + race_text(rows, "race");
   if (std::any_of(rows.begin(), rows.end(), [](auto& r) { return r.group == "class" && r.candidate; }))
     md += "\nThe same of the products of the class above with several rows, warm:\n\n" + race_text(rows, "class");
-  for (auto& doc : docs)
-    if (doc.contains("predictions")) md += interventions(doc, rows);
+  for (auto& text : texts)
+    if (const auto doc = ordered_json::parse(text); doc.contains("predictions")) md += interventions(doc, rows);
   std::ofstream(file) << md;
   std::printf("%lld pairs, %lld below their floor: %s\n", static_cast<long long>(all.pairs), static_cast<long long>(all.below), file.c_str());
   return all.below ? 1 : 0;

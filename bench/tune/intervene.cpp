@@ -34,9 +34,9 @@ Side side(const Setup& s, ir::Graph g, const schedule::Schedule& sched = {}) {
   x.options.schedule = sched;
   const run::Derivation d = run::derive(x.graph, x.options);
   for (size_t k = 0; k < d.plan.steps.size(); ++k) {
-    std::vector<const kernel::Kernel*> kernels;
+    std::vector<const lower::Lowered*> kernels;
     for (auto& l : d.kernels.kernels)
-      if (size_t(l.step) == k) kernels.push_back(&l.kernel);
+      if (size_t(l.step) == k) kernels.push_back(&l);
     const auto t = terms_of(tune::work_of(kernels, s.machine, tune::read_bytes(d.plan, d.plan.steps[k])), s.machine);
     x.terms.resize(t.size());
     for (size_t n = 0; n < t.size(); ++n) x.terms[n] += t[n], x.estimated += t[n];

@@ -38,7 +38,7 @@ size_t main_step(const run::Derivation& d, const Setup& s) {
   size_t best = 0;
   double most = -1;
   for (auto& l : d.kernels.kernels) {
-    const double w = tune::work_of({&l.kernel}, s.machine).contracted;
+    const double w = tune::work_of({&l}, s.machine).contracted;
     if (w > most) most = w, best = size_t(l.step);
   }
   return best;

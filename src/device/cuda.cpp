@@ -11,7 +11,9 @@ namespace {
 using Handle = void*;
 using Address = uint64_t;
 
-enum Attribute { shared_a_block_optin = 97, multiprocessors = 16, major_version = 75, minor_version = 76 };
+enum Attribute {
+  shared_a_block_optin = 97, multiprocessors = 16, clock_rate = 13, major_version = 75, minor_version = 76
+};
 
 constexpr int function_dynamic_shared = 8;
 
@@ -119,7 +121,7 @@ Result<std::shared_ptr<Cuda>> Cuda::find(int ordinal) {
   out->driver_ = &d;
   try {
     out->check(d.init(0), "starting the driver");
-    int count = 0, major = 0, minor = 0, shared = 0;
+    int count = 0, major = 0, minor = 0, shared = 0, kilohertz = 0;
     out->check(d.version(&out->driver_version_), "asking for the driver's version");
     out->check(d.count(&count), "counting GPUs");
     if (ordinal < 0 || ordinal >= count)
@@ -133,7 +135,8 @@ Result<std::shared_ptr<Cuda>> Cuda::find(int ordinal) {
       out->check(d.attribute(to, what, out->device_), "asking for a limit");
     };
     ask(&major, major_version), ask(&minor, minor_version), ask(&shared, shared_a_block_optin),
-        ask(&out->processors_, multiprocessors);
+        ask(&out->processors_, multiprocessors), ask(&kilohertz, clock_rate);
+    out->clock_ = 1e3 * kilohertz;
     out->capability_ = 10 * major + minor;
     out->shared_limit_ = shared;
     size_t total = 0;

@@ -89,6 +89,8 @@ public:
 
   int processors() const { return processors_; }
 
+  double clock() const { return clock_; } // Hz, the highest
+
   int64_t shared_limit() const { return shared_limit_; } // bytes a workgroup may ask for
 
   int64_t memory() const { return memory_; }
@@ -125,6 +127,7 @@ private:
   std::shared_ptr<CudaDriver> table_;
   int device_ = 0, capability_ = 0, processors_ = 0, driver_version_ = 0;
   int64_t shared_limit_ = 0, memory_ = 0;
+  double clock_ = 0;
   std::string name_;
   void *context_ = nullptr, *stream_ = nullptr;
 };

@@ -6,6 +6,8 @@
 
 #include "tang/base/match.hpp"
 #include "tang/bound/traffic.hpp"
+#include "tang/device/cuda_code.hpp"
+#include "tang/emit/cuda.hpp"
 #include "tang/kernel/analyze.hpp"
 
 namespace tang::tune {
@@ -116,14 +118,20 @@ void contraction(const kernel::Kernel& k, const Contract& c, double times, const
         times * b * columns * (held > 0.9 * middle && a * rows + 2 * b * wide > 0.9 * middle ? strips : 1);
   }
 }
+
+// Workgroups, or blocks of work of those that stay: parts of a loop are blocks of their own.
+int64_t groups_of(const lower::Lowered& l) {
+  return kernel::workgroups(l.kernel) * (l.roles ? l.roles->split : l.kernel.cluster);
+}
 } // namespace
 
-Work work_of(const std::vector<const kernel::Kernel*>& kernels, const Machine& m, double read) {
+Work work_of(const std::vector<const lower::Lowered*>& kernels, const Machine& m, double read) {
   Work w;
   w.read = read;
-  for (auto* k : kernels) {
+  for (auto* l : kernels) {
+    const kernel::Kernel* k = &l->kernel;
     const kernel::Traffic t = kernel::traffic(*k, m.lanes);
-    const int64_t groups = kernel::workgroups(*k) * k->cluster; // launched
+    const int64_t groups = groups_of(*l);
     if (!groups) continue;
     ++w.launches;
     w.workgroups = groups, w.planned = true;
@@ -157,6 +165,23 @@ Work work_of(const std::vector<const kernel::Kernel*>& kernels, const Machine& m
         std::max(0.0, moved) * (found.vectors || !found.all.empty() ? 1 : m.lanes / 2.0); // scalar loads
   }
   return w;
+}
+
+void count_issued(Work& w, const std::vector<const lower::Lowered*>& kernels, const Machine& m,
+                  const std::string& cubin) {
+  const auto code = device::machine_code(cubin);
+  if (!code) return;
+  for (auto* l : kernels) {
+    const int64_t launched = l->roles ? std::min<int64_t>(groups_of(*l), m.workers) : groups_of(*l);
+    const int lanes = l->roles ? l->roles->threads() : emit::cuda_lanes(l->kernel);
+    const int64_t subgroups = (lanes + m.lanes - 1) / m.lanes;
+    for (auto& k : *code)
+      if (k.name == l->kernel.name && launched > 0) {
+        const device::Issued i = device::issued(k);
+        w.issued += double(launched) * double(subgroups) * double(i.all);
+        w.after += double(i.after);
+      }
+  }
 }
 
 double read_bytes(const plan::Plan& p, const plan::Step& s, const bound::Keys& keys) {
@@ -196,35 +221,55 @@ const Term& Time::binding() const {
                            [](auto& a, auto& b) { return a.seconds < b.seconds; });
 }
 
+namespace {
+// What one launch of a chain takes at least that loads something and stores what it made of it, and what of
+// it is the wait for the first load. The first launch's bytes come from memory where all else was touched; a
+// later one may find what the one before it left. More workgroups are not sooner over: of the launches with
+// at most as many the last. Below one a worker only what launching more of them and the slowest first load
+// add: the probe's stores meet in one line.
+struct Begin {
+  double first = 0, later = 0, wait = 0;
+};
+
+Begin begin_of(const Work& w, const Machine& m, bool cold) {
+  Start s = m.one;
+  for (auto& [n, x] : m.some) {
+    if (!w.planned || w.workgroups < n) break;
+    s.empty = x.empty, s.near = x.empty + m.one.near - m.one.empty, s.cold = s.near + x.cold - x.near;
+  }
+  if (w.planned && w.workgroups >= m.workers) s = w.resident ? m.full : m.every;
+  const double first = w.read <= 0 ? s.empty : cold ? s.cold : s.near;
+  return {first, s.near, first - s.empty + double(w.launches - 1) * (s.near - s.empty)};
+}
+} // namespace
+
 Time floor(const Work& w, const Machine& m, bool cold) {
   Time t;
   auto largest = [&](const std::string& name, double seconds) {
     t.terms.push_back({name, seconds});
     t.seconds = std::max(t.seconds, seconds);
   };
+  // Of several kernels others than the main one may have more workgroups.
+  const double busy =
+      double(w.planned && w.launches > 1 ? m.workers : std::min<int64_t>(w.workgroups, m.workers));
   largest("arithmetic", (w.contracted - w.matrix) / (m.fma.best * m.margin));
   if (m.matrix.best > 0) largest("matrix instructions", w.matrix / (m.matrix.best * m.margin));
+  // A lane that has what arrives last has instructions left, which start one after the other.
+  const double after = m.clock > 0 ? w.after / m.clock : 0;
   double held = 0;
   for (auto& l : m.levels) {
-    largest("reads from " + l.name, std::max(0.0, w.read - held) / (l.read.best * m.margin));
+    largest("reads from " + l.name, std::max(0.0, w.read - held) / (l.read.best * m.margin) + after);
     if (!cold && l.kept) held += double(l.bytes);
   }
-  const double busy = double(std::min<int64_t>(w.workgroups, m.workers));
-  if (m.ingress > 0 && busy > 0) largest("reads of the busy workers", w.read / (busy * m.ingress * m.margin));
+  if (m.ingress > 0 && busy > 0)
+    largest("reads of the busy workers", w.read / (busy * m.ingress * m.margin) + after);
   if (m.one.empty > 0) {
     largest("workgroups", double(w.workgroups) * m.workgroup / m.margin);
-    // Every kernel is launched, loads something and stores what it made of it. The first one's bytes come
-    // from memory where all else was touched; a later one may find what the one before it left.
-    // More workgroups are not sooner over: of the launches with at most as many the last. Below one a worker
-    // only what launching more of them and the slowest first load add: the probe's stores meet in one line.
-    Start s = m.one;
-    for (auto& [n, x] : m.some) {
-      if (!w.planned || w.workgroups < n) break;
-      s.empty = x.empty, s.near = x.empty + m.one.near - m.one.empty, s.cold = s.near + x.cold - x.near;
-    }
-    if (w.planned && w.workgroups >= m.workers) s = w.resident ? m.full : m.every;
-    const double first = w.read <= 0 ? s.empty : cold ? s.cold : s.near;
-    const double starts = (first + double(w.launches - 1) * s.near) / m.margin;
+    const Begin b = begin_of(w, m, cold);
+    // Some instructions start while the first loads are on their way.
+    if (m.clock > 0 && m.schedulers > 0 && busy > 0)
+      largest("instructions", std::max(0.0, w.issued / (m.schedulers * busy * m.clock) - b.wait / m.margin));
+    const double starts = (b.first + double(w.launches - 1) * b.later) / m.margin;
     if (w.launches) t.terms.push_back({"launches and first loads", starts}), t.seconds += starts;
   }
   return t;

@@ -24,13 +24,18 @@ struct Work {
   double scattered = 0; // .. and of larger ones
   double matrix = 0; // of `contracted`, by matrix instructions; one of 32-bit operands counts twice
   double read = 0;   // distinct bytes of stored operands: at least so many are read
+  double issued = 0; // instructions that all subgroups start, at least; 0: not counted
+  double after = 0;  // of these one after the other in a lane that has what it read last; of all launches
   bool planned = false;  // `workgroups` is how many there are, not how many there may be
   bool resident = false; // workgroups stay, one a worker, and take nearly all of its shared memory
   bool exact = true;
 };
 
-// `ports`: distinct bytes that the step reads, or 0 when they are not known (see read_bytes).
-Work work_of(const std::vector<const kernel::Kernel*>& kernels, const Machine& m, double read = 0);
+// `read`: distinct bytes that the step reads, or 0 when they are not known (see read_bytes).
+Work work_of(const std::vector<const lower::Lowered*>& kernels, const Machine& m, double read = 0);
+// Counts what the kernels start, as compiled into `cubin` (device::issued); nothing where it cannot be read.
+void count_issued(Work& w, const std::vector<const lower::Lowered*>& kernels, const Machine& m,
+                  const std::string& cubin);
 // Distinct bytes of inputs and buffers that a step reads, at least: exact counts of images under views. Of a
 // tensor that is read by index, the rows that `keys` says are known to differ; one, where it says nothing.
 double read_bytes(const plan::Plan& p, const plan::Step& s, const bound::Keys& keys = {});
@@ -48,8 +53,9 @@ struct Time {
 
 // Never above a run of these kernels on this machine, each launched after the one before it has ended: what
 // launches and first loads take at least, where that was probed, and the largest of terms at the best rates
-// ever seen, of bytes less what nearer levels may hold from before. `cold`: nothing, everything else was
-// touched since.
+// ever seen, of bytes less what nearer levels may hold from before; what a lane still starts when the last of
+// them are there follows them (decision 43, proofs/bound/workers.v). `cold`: nearer levels hold nothing,
+// everything else was touched since.
 Time floor(const Work& w, const Machine& m, bool cold = false);
 std::vector<Term> unweighted(const Work& w, const Machine& m);
 const std::vector<double>& weights(); // of these terms

@@ -144,6 +144,7 @@ public:
     m.margin = 1.05; // of a clock that nobody shares
     m.date = today();
     m.workers = gpu_->processors(), m.lanes = 32;
+    m.clock = gpu_->clock(), m.schedulers = 4;
     fill();
     arithmetic(m);
     levels(m);

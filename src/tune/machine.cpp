@@ -45,6 +45,7 @@ std::string as_json(const Machine& m) {
     for (auto& [n, start] : m.some)
       doc["some_workgroups"].push_back(as_json(start)), doc["some_workgroups"].back()["workgroups"] = n;
     doc["begin_early_s"] = m.begin_early, doc["ingress_bytes_s"] = m.ingress;
+    doc["clock_hz"] = m.clock, doc["schedulers"] = m.schedulers;
     doc["in_flight"] = ordered_json::array();
     for (auto& f : m.in_flight) doc["in_flight"].push_back({{"bytes", f.bytes}, {"read_bytes_s", f.rate}});
   }
@@ -93,6 +94,7 @@ Result<Machine> machine_of(const std::string& json) {
       for (auto& x : doc.value("some_workgroups", ordered_json::array()))
         m.some.emplace_back(x.at("workgroups"), start(x));
       m.ingress = doc.at("ingress_bytes_s");
+      m.clock = doc.value("clock_hz", 0.0), m.schedulers = doc.value("schedulers", 0);
       for (auto& f : doc.at("in_flight")) m.in_flight.push_back({f.at("bytes"), f.at("read_bytes_s")});
     }
     for (const Rate& r : {m.fma, m.exp, m.write})

@@ -62,6 +62,8 @@ struct Machine {
   double begin_early =
       0;              // s of an empty launch that may start before the one before it ends, and waits inside
   double ingress = 0; // bytes/s that one worker alone reads from the second level
+  double clock = 0;   // Hz, the highest, as the driver says it
+  int schedulers = 0; // of a worker; each starts an instruction of a subgroup a cycle at most
   std::vector<InFlight> in_flight;
 };
 

@@ -195,7 +195,7 @@ struct Maker {
     try {
       std::vector<lower::Lowered> made = kernels(s);
       Candidate c;
-      std::vector<const kernel::Kernel*> all;
+      std::vector<const lower::Lowered*> all;
       std::string text;
       for (auto& l : made) {
         if (!l.roles) { // a kernel in tensor form is as it shall be
@@ -205,7 +205,7 @@ struct Maker {
         }
         text += kernel::print(l.kernel);
         if (l.roles) text += l.schedule;
-        all.push_back(&l.kernel);
+        all.push_back(&l);
       }
       c.roles = made.back().roles.has_value();
       if (fields.roles && !c.roles) return Refusal{made.back().refused};
