@@ -89,7 +89,8 @@ std::optional<std::string> runs_in(Edit& e, NodeId id, Comp& n) {
 }
 
 Result<Rewritten> apply_sorted_runs(const Graph& g) {
-  if (std::none_of(g.nodes.begin(), g.nodes.end(), [](const Node& n) { return n.input() && n.input()->sorted; }))
+  const auto is_key = [](const Node& n) { return n.input() && n.input()->sorted; };
+  if (std::none_of(g.nodes.begin(), g.nodes.end(), is_key))
     return Refusal{"no key is declared sorted"};
   Changed c = change_each(g, runs_in);
   if (c.what.empty()) return Refusal{"no term's presence is that a sorted key equals an axis"};
@@ -108,7 +109,7 @@ Graph sorted_runs_witness() {
 
 Rule sorted_runs() {
   return {"sorted_runs",
-          {"sorted keys equal to x are those between how many are smaller than x and than x + 1",
+          {"sorted keys equal to x lie between how many are smaller than x and than x + 1",
            "segment_sound", Law::exact},
           apply_sorted_runs,
           sorted_runs_witness};
