@@ -71,11 +71,21 @@ void print_let(Unit& u, const kernel::Let& l) {
   u.line("const int64_t " + name(l.var) + " = " + e + ";");
 }
 
+void print_any_fold(Unit& u, const kernel::Fold& f) {
+  if (!f.search) return print_fold(u, f);
+  for (auto& a : f.kept) {
+    const std::string v = name(a.var);
+    u.open("for (int64_t " + v + " = 0; " + v + " < " + number(a.extent) + "; ++" + v + ")");
+  }
+  print_search(u, f);
+  for (size_t a = 0; a < f.kept.size(); ++a) u.close();
+}
+
 void print_stmt(Unit& u, const kernel::Stmt& s) {
   std::visit(
       Match{
           [&](const kernel::Apply& x) { axes_ranges(u, x.axes), print_apply(u, x); },
-          [&](const kernel::Fold& x) { axes_ranges(u, x.kept), axes_ranges(u, x.folded), print_fold(u, x); },
+          [&](const kernel::Fold& x) { axes_ranges(u, x.kept), axes_ranges(u, x.folded), print_any_fold(u, x); },
           [&](const kernel::Contract& x) {
             axes_ranges(u, x.m), axes_ranges(u, x.n), axes_ranges(u, x.k);
             print_contract(u, x);

@@ -115,6 +115,8 @@ std::pair<std::string, std::string> interval(const Level& l); // text of lo and 
 void plan_prefetches(Unit& u, const kernel::Block& body, Var v, int64_t step);
 void print_apply(Unit& u, const kernel::Apply& a);
 void print_fold(Unit& u, const kernel::Fold& f);
+// One point of a fold that halving finds, in any dialect; its kept variables are declared.
+void print_search(Unit& u, const kernel::Fold& f);
 void print_contract(Unit& u, const kernel::Contract& c);
 
 } // namespace tang::emit

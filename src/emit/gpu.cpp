@@ -155,6 +155,7 @@ private:
     std::vector<std::string> acc, lift;
     auto type = [&](size_t c) { return d.type(f.identity[c].type, u.wide); };
     deal(f.kept);
+    if (f.search) return print_search(u, f), u.close();
     const std::string test = live(f.body, f.bounds, {});
     if (!test.empty()) u.open("if (" + test + ")");
     for (size_t c = 0; c < n; ++c) {

@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "tang/rewrite/measure.hpp"
+#include "tang/rewrite/sorted_runs.hpp"
 
 namespace tang::diff {
 
@@ -130,40 +131,14 @@ struct Puller {
     return Key{q, a, f.args[0].first, f.c};
   }
 
-  // first[.., x]: how many keys of a row are smaller than x - c, for x in 0 .. extent. Sorted keys equal to x
-  // - c are those of first[.., x] <= t < first[.., x + 1].
-  NodeId first_of_runs(const ir::Arg& key, const Extent& c, const Extent& extent) {
-    const std::vector<Extent> keys = g.shape(key.from);
-    Comp n;
-    n.points.assign(keys.begin(), keys.end() - 1);
-    n.points.push_back(extent + Extent(1));
-    n.folds = {keys.back()};
-    std::vector<Form> view = here(n.points.size());
-    view.back() = ir::axis(int(n.points.size()));
-    const int u = rewrite::add_read(n, {key.from, view});
-    const auto place = rewrite::as_term(p, ir::axis(int(n.points.size()) - 1));
-    const auto value = rewrite::as_term(p, ir::uniform(u) + ir::constant(c));
-    if (!value) throw Refused{name + ": a key with a symbolic offset"};
-    n.lift = {p.make(Op::select, {p.make(Op::less, {*value, *place}), p.literal(expr::whole(1)),
-                                  p.literal(expr::whole(0))})};
-    const Id a = p.leaf(Op::var, Type::index, 0), b = p.leaf(Op::var, Type::index, 1);
-    n.monoid = ir::Monoid{"count", {expr::whole(0)}, {p.make(Op::add, {a, b})}, true};
-    n.outs = {every_axis(n.points.size())};
-    return g.add({std::move(n), "first of runs", where});
-  }
-
   void run_of_key(const Key& k, const Form& coordinate, int axis,
                   const std::function<Form(const Form&)>& settled, Comp& n, ir::Conj& at) {
     const ir::Arg key = y.args[size_t(k.read)];
-    const Port first{first_of_runs(key, k.c, shape[size_t(k.of)]), 0};
-    std::vector<Form> view;
-    for (size_t d = 0; d + 1 < key.view.size(); ++d) view.push_back(settled(lifted(key.view[d])));
-    view.push_back(coordinate);
-    const int from = rewrite::add_read(n, {first, view});
-    view.back() = coordinate + ir::constant(1);
-    const int to = rewrite::add_read(n, {first, view});
-    insert(at, ir::axis(axis) - ir::uniform(from));
-    insert(at, ir::uniform(to) - ir::axis(axis) - ir::constant(1));
+    const auto first = rewrite::first_of_runs(g, key.from, k.c, shape[size_t(k.of)], where);
+    if (!first) throw Refused{name + ": a key with a symbolic offset"};
+    std::vector<Form> row;
+    for (size_t d = 0; d + 1 < key.view.size(); ++d) row.push_back(settled(lifted(key.view[d])));
+    rewrite::bound_run(n, at, *first, row, coordinate, axis);
   }
 
   struct Pulled {

@@ -180,6 +180,7 @@ private:
     if (x.vector < -1 || x.vector >= int(x.kept.size() + x.folded.size()))
       say("the vector axis does not exist");
     if (x.ways < 1) say("a fold needs at least one accumulator");
+    if (x.search) check_search(x);
     check_deal(x.deal, 0);
     if (x.deal.team > k_.subgroup && !x.deal.each) say("a team that joins partial results is one subgroup at most");
     if (x.deal.team > 1 && !x.deal.each && x.accumulate) say("lanes that join partial results start from the identity");
@@ -213,6 +214,16 @@ private:
     for (auto& d : x.dst)
       for (auto& r : x.body.refs)
         if (r.memory == d.memory) in_place({d}, x.body, every);
+  }
+
+  // What halving finds is a number of terms of one axis, counted from nothing.
+  void check_search(const Fold& x) {
+    const Term* sum = x.combine.size() == 1 ? &(*k_.pool)[x.combine[0]] : nullptr;
+    const bool counts = sum && sum->op == Op::add && sum->type == Type::index && x.identity.size() == 1 &&
+                        x.identity[0].i == 0 && !x.accumulate;
+    if (x.folded.size() != 1 || !counts) say("a search counts terms of one axis, from 0");
+    if (!x.limits.empty() || !x.partial.empty()) say("terms of a search have no limits");
+    if (x.vector >= 0 || x.ways != 1 || x.deal.team) say("lanes of a search are points");
   }
 
   // A workgroup's tile is one in each of a cluster: without the axis that numbers the workgroups, if the deal makes one do so

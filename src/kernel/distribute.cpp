@@ -84,6 +84,7 @@ private:
   }
 
   static bool may_share(const Fold& f) {
+    if (f.search) return false;
     if (f.held || gathers(f.bounds)) return false; // a narrow state adds in the order that the schedule says
     for (auto& d : f.dst)
       for (auto& c : d.index)

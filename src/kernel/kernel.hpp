@@ -144,6 +144,9 @@ struct Fold {
   std::optional<Format> held; // real components of a state are rounded to it after every combine
   int vector = -1; // index into kept (lanes are points) or kept.size() + index into folded (partial lanes)
   int ways = 1;    // independent accumulators along the innermost fold axis
+  // One index is counted along one fold axis, whose terms are 1 up to some term and 0 from there on: halving finds
+  // how many. No limits, no lanes.
+  bool search = false;
   Deal deal = {};
 };
 

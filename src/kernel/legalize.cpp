@@ -93,7 +93,7 @@ Block legal(const Kernel& k, const Block& b, const target::Target& t) {
                 if (x.vector < 0) x.vector = choose_vector(k, x.axes, pointers(x.dst), pointers(x.body.refs));
               },
               [&](Fold& x) { // kept axes only: lanes along a folded axis would change the order of the fold
-                if (x.vector < 0) x.vector = choose_vector(k, x.kept, pointers(x.dst), pointers(x.body.refs));
+                if (x.vector < 0 && !x.search) x.vector = choose_vector(k, x.kept, pointers(x.dst), pointers(x.body.refs));
               },
               [&](Contract& x) {
                 if (x.rows == 1 && x.vectors == 1) choose_block(x, t);

@@ -190,6 +190,7 @@ std::string Text::head(const Stmt& s) {
                      out = "fold" + axes(x.kept, x.vector);
                      out += " over" + axes(x.folded, x.vector < 0 ? -1 : x.vector - kept);
                      if (x.ways != 1) out += " ways " + std::to_string(x.ways);
+                     if (x.search) out += " search";
                      deal(x.deal);
                      bounds(x.bounds, x.partial, x.body);
                      if (!x.limits.empty()) out += " limits " + all(x.limits, &x.body);

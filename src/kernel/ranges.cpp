@@ -146,7 +146,7 @@ private:
                          axes(x.kept), axes(x.folded), bounds(x.bounds), bounds(x.limits), body(x.body);
                          for (auto& p : x.partial) bounds(p);
                          for (auto& r : x.dst) ref(r);
-                         terms(x.combine, nullptr);
+                         if (!x.search) terms(x.combine, nullptr); // which is never evaluated
                        },
                        [&](const Contract& x) {
                          axes(x.m), axes(x.n), axes(x.k), ref(x.dst), ref(x.a), ref(x.b);

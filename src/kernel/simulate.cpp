@@ -1,6 +1,7 @@
 #include "tang/kernel/simulate.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <memory>
 #include <numeric>
 
@@ -270,12 +271,25 @@ class Worker {
       blend(left[d], v, mask, n);
     }
   }
+  // Each lane halves a range of its own.
+  void search(Points& p, Mask kept, int n) {
+    each(kept, n, [&](int l) {
+      int64_t from = 0, to = p.step_points();
+      while (from < to) {
+        const int64_t at = from + (to - from) / 2;
+        p.step(at);
+        const bool below = p.evaluate(Mask(1) << l) && p.value(0).i[l] != 0;
+        (below ? from : to) = at + int(below);
+      }
+      chains_[0][0].i[l] = from;
+    });
+  }
   void run(FoldCode& c) {
     Points& p = *c.points;
     const size_t k = c.dst.size();
     p.start(m_, vars_.data());
     const int64_t total = p.lane_points(), steps = p.step_points();
-    m_.steps += total * steps;
+    m_.steps += total * (c.node->search ? std::bit_width(uint64_t(steps)) : steps);
     chains_.resize(size_t(c.chains));
     for (int64_t from = 0; from < total; from += width) {
       const int n = int(std::min<int64_t>(width, total - from));
@@ -288,7 +302,8 @@ class Worker {
       }
       if (c.node->accumulate)
         for (size_t d = 0; d < k; ++d) p.load(c.dst[d], kept, chains_[0][d]);
-      for (int64_t s = 0; s < steps; ++s) {
+      if (c.node->search) search(p, kept, n);
+      for (int64_t s = 0; s < steps && !c.node->search; ++s) {
         p.step(s);
         const Mask there = p.evaluate(p.holds_any(c.partial, p.holds(c.limits, kept)));
         if (there)

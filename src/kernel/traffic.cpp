@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <bit>
 
 #include "tang/base/match.hpp"
 #include "tang/base/number.hpp"
@@ -203,6 +204,7 @@ private:
     std::vector<TileAxis> axes = x.kept;
     axes.insert(axes.end(), x.folded.begin(), x.folded.end());
     clip(axes, all, live);
+    if (x.search) return search(x, times * points(kept));
     for (auto& r : x.body.refs) load(r, times * distinct(r, &x.body, live));
     for (auto& r : x.dst) {
       if (x.accumulate) load(r, times * points(kept));
@@ -210,6 +212,14 @@ private:
     }
     operations(x.body.values, times * points(live));
     operations(x.combine, times * points(live));
+  }
+
+  // Each point reads the terms at which its range is halved.
+  void search(const Fold& x, int64_t points) {
+    const int64_t read = points * std::bit_width(uint64_t(x.folded[0].extent));
+    for (auto& r : x.body.refs) load(r, read);
+    store(x.dst[0], points);
+    operations(x.body.values, read);
   }
 
   void count(const Contract& x, int64_t times) {

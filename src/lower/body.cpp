@@ -21,51 +21,6 @@ expr::Id index_value(kernel::Pool& p, const Affine& a) {
   return *out;
 }
 
-namespace {
-std::optional<ir::Form> as_form(const ir::Graph& g, ir::Id e) {
-  const Term& t = g.pool[e];
-  if (t.type != Type::index) return {};
-  switch (t.op) {
-    case Op::literal: return ir::constant(ir::Extent(t.whole));
-    case Op::coord: return ir::axis(int(t.whole));
-    case Op::arg: return ir::uniform(int(t.whole));
-    case Op::neg: {
-      const auto a = as_form(g, t.args[0]);
-      return a ? std::optional((-1) * *a) : std::nullopt;
-    }
-    case Op::add: {
-      const auto a = as_form(g, t.args[0]), b = as_form(g, t.args[1]);
-      return a && b ? std::optional(*a + *b) : std::nullopt;
-    }
-    case Op::mul:
-      for (size_t k : {0, 1})
-        if (const Term& c = g.pool[t.args[k]]; c.op == Op::literal)
-          if (const auto a = as_form(g, t.args[1 - k])) return c.whole * *a;
-      return {};
-    default: return {};
-  }
-}
-}  // namespace
-std::optional<ir::Conj> as_bounds(const ir::Graph& g, ir::Id condition) {
-  const Term& t = g.pool[condition];
-  if (t.op != Op::both && t.op != Op::equal && t.op != Op::less) return {};
-  ir::Conj out;
-  if (t.op == Op::both) {
-    for (size_t k : {0, 1}) {
-      const auto some = as_bounds(g, t.args[k]);
-      if (!some) return {};
-      for (auto& f : *some) ir::insert(out, f);
-    }
-    return out;
-  }
-  const auto a = as_form(g, t.args[0]), b = as_form(g, t.args[1]);
-  if (!a || !b) return {};
-  if (t.op == Op::less) return ir::Conj{*b - *a + ir::constant(-1)};
-  ir::insert(out, *a - *b);
-  ir::insert(out, *b - *a);
-  return out;
-}
-
 bool same_pieces(const std::vector<kernel::Bounds>& x, const std::vector<kernel::Bounds>& y) {
   auto covers = [](const kernel::Bounds& p, const kernel::Bounds& q) {
     return std::all_of(p.begin(), p.end(), [&](auto& c) {

@@ -4,7 +4,7 @@
 #include <map>
 
 #include "tang/plan/keyed.hpp"
-#include "tang/ir/graph.hpp"
+#include "tang/ir/condition.hpp"
 #include "tang/kernel/kernel.hpp"
 
 namespace tang::lower {
@@ -69,8 +69,7 @@ class Body {
   std::map<int, int> guards_;
   std::unordered_map<ir::Id, expr::Id> memo_;
 };
-// A condition as bounds, where it is a conjunction of comparisons of affine index values; nothing otherwise.
-std::optional<ir::Conj> as_bounds(const ir::Graph& g, ir::Id condition);
+using ir::as_bounds;
 // The axes (of the node) that a term depends on.
 using plan::axes_of;
 // The same conjunctions of the same bounds.

@@ -1,6 +1,7 @@
 #include "tang/lower/choose.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <numeric>
 
 #include "tang/base/number.hpp"
@@ -185,6 +186,7 @@ struct Chooser {
     const Comp& n = comp(m.node);
     if (!n.monoid) return f;
     f.kind = MemberForm::fold;
+    if ((f.search = ir::counts_sorted_keys(g, n))) return f;
     if (auto* told = schedule::fields_of(s, g, m.node)) f.held = told->accumulate;
     if (f.held) return f; // term by term
     auto absorb = ir::absorbing(g.pool, *n.monoid);
@@ -343,6 +345,7 @@ struct Chooser {
     const bool base = out.members[0].kind == MemberForm::chunked;
     int64_t work = 1;
     for (auto& f : n.folds) work = mul_saturated(work, std::max<int64_t>(1, f.value()));
+    if (out.members[0].search) work = std::bit_width(uint64_t(work));
     // Rows that stay at hand beside what is kept of their terms are folded whole: the base first, then what it scales.
     const bool by_chunks = base && mul_saturated(work, 8) > t.fast_memory && !kernel::has_teams(t);
     for (int a = 0; a < n.axis_count(); ++a) {  // folds whole in a block, or by chunks of the base
@@ -352,7 +355,7 @@ struct Chooser {
         out.tile[size_t(c)] = !by_chunks ? group.extent[size_t(c)] : innermost ? std::min<int64_t>(group.extent[size_t(c)], 2048) : 1;
       }
     }
-    const int v = out.members[0].vector = vector_axis(g, n);
+    const int v = out.members[0].vector = out.members[0].search ? int(n.points.size()) - 1 : vector_axis(g, n);
     for (size_t x = 0; x < group.epilogues.size(); ++x) out.epilogues[x].vector = vector_axis(g, comp(group.epilogues[x].node));
     int64_t points = 1;
     for (auto& e : n.points) points *= std::max<int64_t>(1, e.value());
@@ -387,6 +390,17 @@ struct Chooser {
     const bool runs = n.monoid && kernel::has_teams(t) && v >= 0;  // lanes read neighbours
     enough_blocks(group, t, !n.monoid, runs ? m.axis[size_t(v)] : -1, out.tile);
   }
+  // A workgroup folds one run, in short blocks from where it begins to where it ends.
+  void one_run() {
+    const plan::Member& m = group.members[0];
+    const Comp& n = comp(m.node);
+    for (size_t c = 0; c < group.extent.size() && n.monoid; ++c) {
+      if (group.role[c] != Role::looped || group.extent[c] <= short_run || !is_run(n, m.axis, int(c))) continue;
+      out.tile[c] = short_run;
+      for (int x : places_of_run(n, m.axis, int(c)))
+        if (group.role[size_t(x)] == Role::grid) out.tile[size_t(x)] = 1;
+    }
+  }
   const schedule::GroupFields* fields() const {
     for (auto& m : group.members)
       if (auto* f = schedule::fields_of(s, g, m.node)) return f;
@@ -405,7 +419,9 @@ struct Chooser {
       for (auto& c : out.members[k].contractions) mark_batch(c.second, group.members[k].axis);
     return one;
   }
-  bool keeps_whole(size_t core) const { return out.members[0].kind == MemberForm::keyed && group.role[core] == Role::looped; }
+  bool keeps_whole(size_t core) const {
+    return (out.members[0].kind == MemberForm::keyed || out.members[0].search) && group.role[core] == Role::looped;
+  }
   Choice run() {
     out.lanes = t.lanes;
     out.walked = walked_axes(g, group);
@@ -426,7 +442,7 @@ struct Chooser {
     for (auto& e : group.epilogues) out.epilogues.push_back(form({e.node, e.axis, plan::Flush::store, false}));
     if (!out.walked.empty()) joint_tiles(g, group, t, is_m, is_n, out);
     else if (contracts) contraction_tiles();
-    else if (group.shared.empty()) plain_tiles();
+    else if (group.shared.empty()) plain_tiles(), one_run();
     else contraction_tiles();
     const std::vector<char> one = single();
     for (size_t x = 0; x < one.size(); ++x)

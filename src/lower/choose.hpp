@@ -23,6 +23,7 @@ struct MemberForm {
   ir::Absorb absorb;                                 // of a chunked fold: fold the base, rescale, add
   std::map<int, Contraction> contractions;           // component -> how it contracts; missing: a plain fold
   std::optional<ir::Format> held;                    // a fold's state, where it is narrow
+  bool search = false;                               // a count of sorted keys, which halving finds
   int vector = -1;                                   // the node's axis that lanes run along; -1: the innermost
 };
 struct Choice {

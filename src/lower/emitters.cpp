@@ -184,6 +184,11 @@ void Emitters::fold(const plan::Member& m, const MemberForm& form, const ir::Dom
     s.accumulate = accumulate;
     s.held = form.held;
     s.body = std::move(b.out);
+    s.search = form.search && s.folded.size() == 1 && s.limits.empty() && !accumulate;
+    if (s.search) {
+      emit(to, std::move(s));
+      continue;
+    }
     // Lanes: the chosen axis of a plain group, else the innermost.
     int v = form.vector;
     if (kept.find(v) < 0 && terms.find(v) < 0) v = -1;

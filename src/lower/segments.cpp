@@ -156,7 +156,8 @@ struct Domains {
   }
 
   std::vector<Segment> one(const ir::Conj& piece) {
-    const Reach r = reach(piece);
+    Reach r = reach(piece);
+    if (is_run(n, core, axis)) r.lo = b.let(Let::min, {r.lo, constant(blocks)}); // what is read may be anything
     const Affine hi = b.let(Let::max, {r.hi, r.lo});
     if (!r.some_full) return {{at(r.lo), at(hi), true}};
     return segments(r.lo, hi, r.from, r.last);
@@ -196,6 +197,17 @@ bool is_run(const ir::Comp& n, const std::vector<int>& core, int axis) {
     if (!below || !above) return false;
   }
   return !n.domain.empty();
+}
+
+std::set<int> places_of_run(const ir::Comp& n, const std::vector<int>& core, int axis) {
+  std::set<int> axes, out;
+  for (auto& piece : n.domain)
+    for (auto& bound : piece)
+      if (std::any_of(bound.axes.begin(), bound.axes.end(), [&](auto& x) { return core[size_t(x.first)] == axis; }))
+        for (auto& u : bound.args) ir::moving(n, ir::uniform(u.first), axes);
+  for (int a : axes)
+    if (core[size_t(a)] >= 0) out.insert(core[size_t(a)]);
+  return out;
 }
 
 }  // namespace tang::lower

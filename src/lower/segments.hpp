@@ -32,5 +32,7 @@ std::vector<kernel::Segment> segments(Frame& f, const ir::Comp& n, const std::ve
 // Does every piece of the domain bound core axis `axis` from both sides by values that are read? Then a run of it lives,
 // of which nothing is known but that others have the rest: as a rule a short one.
 bool is_run(const ir::Comp& n, const std::vector<int>& core, int axis);
+// The core axes that the ends of such a run change with.
+std::set<int> places_of_run(const ir::Comp& n, const std::vector<int>& core, int axis);
 
 }  // namespace tang::lower

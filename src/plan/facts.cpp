@@ -55,12 +55,6 @@ std::vector<char> common_axes(const Comp& c) {
   return out;
 }
 
-void moving(const Comp& c, const Form& f, std::set<int>& out) {
-  for (auto& t : f.axes) out.insert(t.first);
-  for (auto& t : f.args)
-    for (auto& v : c.args[size_t(t.first)].view) moving(c, v, out);
-}
-
 std::vector<char> uniforms(const Comp& c) {
   std::vector<char> out(c.args.size(), 0);
   auto use = [&](const Form& f) {

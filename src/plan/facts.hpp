@@ -2,6 +2,7 @@
 #pragma once
 #include <set>
 
+#include "tang/ir/condition.hpp"
 #include "tang/plan/plan.hpp"
 
 namespace tang::plan {
@@ -17,8 +18,7 @@ bool is_sum(const ir::Graph& g, const ir::Comp& c);
 // Point axes that every component has: the only ones that may be spread over workgroups.
 std::vector<char> common_axes(const ir::Comp& c);
 
-// The axes that a form moves with, through the reads it uses.
-void moving(const ir::Comp& c, const ir::Form& f, std::set<int>& out);
+using ir::moving;
 // Reads of `c` that a view or a bound uses: their values are needed before the term is.
 std::vector<char> uniforms(const ir::Comp& c);
 // Elements of the source that a read touches: each at most once, a gather its rows at most once each.

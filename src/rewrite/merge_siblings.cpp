@@ -1,5 +1,6 @@
 // Merge siblings: folds over one space that share a read and feed the same readers become one fold, component
 // by component.
+#include "tang/ir/condition.hpp"
 #include "tang/ir/surface.hpp"
 #include "tang/rewrite/import.hpp"
 #include "tang/rewrite/rules.hpp"
@@ -20,6 +21,7 @@ bool is_sibling(Graph& g, const Comp& a, const Comp& b) {
       !share_a_read(a, b))
     return false;
   if (a.lift.size() + b.lift.size() > 8) return false;
+  if (ir::counts_sorted_keys(g, a) || ir::counts_sorted_keys(g, b)) return false; // a search each
   for (auto& o : b.outs)
     if (!o.view.empty() || o.axes != a.outs[0].axes) return false;
   for (auto& o : a.outs)

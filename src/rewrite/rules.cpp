@@ -8,9 +8,9 @@ namespace tang::rewrite {
 // allow it.
 const std::vector<Rule>& normal_rules() {
   static const std::vector<Rule> rules = {
-      absence_to_domain(), guard_to_absence(), drop_guard(),    one_term_splice(), fuse(),     reshape(),
-      drop_copies(),       factor(),           hoist(),         normalise(),       keep_row(), reuse(),
-      stabilize_softmax(), swap_folds(),       tabulate(),      merge_siblings()};
+      absence_to_domain(), guard_to_absence(), drop_guard(),  sorted_runs(), one_term_splice(), fuse(),
+      reshape(),           drop_copies(),      factor(),      hoist(),       normalise(),       keep_row(),
+      reuse(),             stabilize_softmax(), swap_folds(), tabulate(),    merge_siblings()};
   return rules;
 }
 

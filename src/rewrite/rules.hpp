@@ -17,6 +17,7 @@ using FusionSteps = std::vector<FusionStep>;
 Rule absence_to_domain();
 Rule guard_to_absence();
 Rule drop_guard();
+Rule sorted_runs();
 Rule drop_copies();
 Rule fuse(FusionSteps* record = nullptr);
 Rule reshape();

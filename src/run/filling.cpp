@@ -28,6 +28,7 @@ std::map<std::string, Filling> fillings(const ir::Graph& g, uint64_t seed) {
     else
       f.below = type == expr::Type::boolean ? 2 : 1;
     if (bits < 24) f.below = std::min(f.below, int64_t(1) << (type == expr::Type::index ? bits - 1 : bits));
+    if (in->sorted) f.row = std::max<int64_t>(1, in->shape.back().value());
     out[g[id].name] = f;
   }
   return out;
@@ -45,7 +46,8 @@ std::vector<double> reals(const Filling& f, ir::Format format, int64_t n) {
 
 std::vector<int64_t> integers(const Filling& f, int64_t n) {
   std::vector<int64_t> out;
-  for (int64_t k = 0; k < n; ++k) out.push_back(int64_t(mix(f.seed + uint64_t(k)) >> 40) % f.below);
+  for (int64_t k = 0; k < n; ++k)
+    out.push_back(f.row ? k % f.row * f.below / f.row : int64_t(mix(f.seed + uint64_t(k)) >> 40) % f.below);
   return out;
 }
 

@@ -349,6 +349,11 @@ private:
       }
       const Filling& f = s_.fillings.at(t.name);
       const auto& row = ir::row(t.format);
+      if (f.row) {
+        out_ += "  for (int64_t k = 0; k < " + num(t.elements) + "; ++k) " + t.c + "[k] = (" + type + ")(k % " +
+                num(f.row) + " * " + num(f.below) + " / " + num(f.row) + ");\n";
+        continue;
+      }
       out_ += std::string("  tang_fill_") + row.name + "(" + t.c + ", " + num(t.elements) + ", 0x" +
               hex(f.seed) + "u, " +
               (row.type == expr::Type::real ? exact(std::ldexp(1.0, -std::min(row.mantissa, 10) - f.halvings))

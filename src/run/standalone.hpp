@@ -14,6 +14,7 @@ struct Filling {
   uint64_t seed = 0;
   int halvings = 0;    // reals lie in [-2^-halvings, 2^-halvings)
   int64_t below = 1;   // an index selects rows of what it is a coordinate of; others are 0
+  int64_t row = 0;     // more than 0: rows of so many sorted integers, spread evenly
 };
 std::map<std::string, Filling> fillings(const ir::Graph& g, uint64_t seed);
 std::vector<double> reals(const Filling& f, ir::Format format, int64_t n);

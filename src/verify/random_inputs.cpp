@@ -27,6 +27,8 @@ eval::Inputs random_inputs(const ir::Graph& g, uint64_t seed) {
                           : below.count(id)             ? std::max<int64_t>(1, below.at(id))
                                                         : 1;
     for (int64_t& v : a.i) v = int64_t(rng() % uint64_t(limit));
+    for (size_t row = 0; in->sorted && row < a.i.size(); row += size_t(a.shape.back()))
+      std::sort(a.i.begin() + int64_t(row), a.i.begin() + int64_t(row) + a.shape.back());
     out[g[id].name] = std::move(a);
   }
   return out;

@@ -1,6 +1,7 @@
 // Kernels built by hand, each with inputs and the values that plain loops give: for the simulator, printers
 // and legality.
 #pragma once
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -508,10 +509,41 @@ inline Sample ragged(int64_t rows = 11, int64_t columns = 16) {
   return s;
 }
 
+// ---- first[x]: how many of the sorted keys are smaller than x, by halving ----
+inline Sample first_of_runs(int64_t keys = 29, int64_t places = 11) {
+  Sample s;
+  Kernel& k = s.kernel;
+  const int key = global(k, "key", {keys}, Access::read, Format::i32),
+            first = global(k, "first", {places}, Access::write, Format::i32);
+  const Var i0 = k.fresh("i0"), i = k.fresh("i"), t = k.fresh("t");
+  k.grid = {{i0, places, 4}};
+  const Affine place = v(i0) + v(i);
+  Fold f;
+  f.kept = {{i, 4}};
+  f.folded = {{t, keys}};
+  f.bounds = {at(below(places, place))};
+  f.dst = {ref(first, {place})};
+  f.body.refs = {ref(key, {v(t)})};
+  f.body.values = {expr::select(arg(k, 0, Type::index) < coord(k, i0) + coord(k, i), index(k, 1), index(k, 0)).id};
+  f.identity = {expr::whole(0)};
+  f.search = true;
+  const E l{k.pool.get(), k.pool->leaf(Op::var, Type::index, 0)}, r{k.pool.get(), k.pool->leaf(Op::var, Type::index, 1)};
+  f.combine = {(l + r).id};
+  k.body = {{f}};
+  std::vector<int64_t> sorted;
+  for (int64_t p = 0; p < keys; ++p) sorted.push_back(p * p / 60 - 2); // some before, some beyond, some places missing
+  s.buffers = {wholes(sorted), wholes(std::vector<int64_t>(size_t(places), -1))};
+  s.want.resize(2);
+  for (int64_t x = 0; x < places; ++x)
+    s.want[1].i.push_back(std::count_if(sorted.begin(), sorted.end(), [&](int64_t y) { return y < x; }));
+  return s;
+}
+
 inline std::vector<std::pair<std::string, Sample>> all() {
   std::vector<std::pair<std::string, Sample>> out = {{"map", map()},         {"matmul", matmul()},
                                                      {"flash", flash()},     {"gather", gather()},
-                                                     {"scatter", scatter()}, {"ragged", ragged()}};
+                                                     {"scatter", scatter()}, {"ragged", ragged()},
+                                                     {"first of runs", first_of_runs()}};
   for (auto& m : monoids()) out.emplace_back("row fold, " + m.name, row_fold(m));
   return out;
 }

@@ -1,5 +1,6 @@
 // One property test for every rule there is: it fires on its witness, is idempotent, cites a law, and refines; and the
 // rules that guess nothing are tried on thousands of random graphs.
+#include <algorithm>
 #include <array>
 #include <set>
 
@@ -36,6 +37,7 @@ Feed feed_for(const Graph& g, Random& r, bool wild) {
       else
         a.i[size_t(k)] = int64_t(r.below(4)) - 1;
     }
+    if (n.input()->sorted) std::sort(a.i.begin(), a.i.end()); // one row
     f[n.name] = a;
   }
   return f;

@@ -114,6 +114,22 @@ TEST_P(OneTarget, elementary_functions) {
   }
 }
 
+// Terms of one sorted key, by their run: halving finds its ends on every target.
+TEST_P(OneTarget, runs_of_sorted_keys) {
+  const auto& to = opened(std::get<0>(GetParam()));
+  if (!to) GTEST_SKIP() << "not present: " << to.why();
+  for (int64_t places : {5, 300}) {
+    ir::Builder b;
+    const ir::Tensor key = ir::set_sorted(b.input("key", {2, 77}, ir::Format::i32)), w = b.input("w", {2, 77, 6});
+    auto [n, t, c] = ir::axes<"n t c">();
+    const ir::Axis x = ir::axis("x", ir::Extent(places));
+    b.output(ir::map({n, x, c}, ir::sum(t, ir::masked(ir::Index(x) == ir::Index(key(n, t)), w(n, t, c)))), "y");
+    std::vector<int64_t> v;
+    for (int64_t k = 0; k < 154; ++k) v.push_back(k % 77 * (k % 77) * (places + 3) / 5929 - 1);
+    verify_on(*to, b.graph(), {{"key", eval::indices({2, 77}, v)}}, 1e-5);
+  }
+}
+
 // Storage in every narrow format, in and out, with sizes that leave a word partly filled; integers and truth values.
 TEST_P(OneTarget, narrow_storage) {
   const auto& to = opened(std::get<0>(GetParam()));
