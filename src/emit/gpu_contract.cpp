@@ -88,6 +88,12 @@ void print_gpu_contract(Unit& u, const GpuDialect& d, const kernel::Contract& c)
   const std::string row_place = all_rows ? "r * " + number(coefficient(oa, mi.var)) : "ra[r]";
   const std::string column_place =
       all_columns ? "(lane % " + w + ") * " + number(coefficient(ob, ni.var)) + " + v * " + number(W * coefficient(ob, ni.var)) : "cb[v]";
+  auto clear = [&] {
+    rounds("r", R), rounds("v", V);
+    u.line("acc[r][v] = " + d.zero(Type::real, u.wide) + ";");
+    u.close(), u.close();
+  };
+  clear();
   auto outside = [&](Affine a) {
     for (auto& x : c.k) a = without(a, x.var);
     return text(a);
@@ -101,9 +107,6 @@ void print_gpu_contract(Unit& u, const GpuDialect& d, const kernel::Contract& c)
   auto multiply = [&](const std::string& live) { // where `live` holds of a term
     std::string at_a = "ia0", at_b = "ib0", flat;
     int64_t below = points(c.k);
-    rounds("r", R), rounds("v", V);
-    u.line("acc[r][v] = " + d.zero(Type::real, u.wide) + ";");
-    u.close(), u.close();
     for (auto& x : c.k) {
       below /= x.extent;
       const std::string v = name(x.var), here = flat.empty() ? v + " * " + number(below)
@@ -142,6 +145,7 @@ void print_gpu_contract(Unit& u, const GpuDialect& d, const kernel::Contract& c)
     u.line("some = some + acc[r][v];");
     u.close(), u.close();
     u.open("if (" + d.is_nan("(some - some)") + ")");
+    clear();
     const std::string zero = d.zero(Type::real, u.wide), a = "a != " + zero, b = "b[v] != " + zero;
     multiply(!c.dead_b ? a : !c.dead_a ? b : a + " && " + b);
     u.close();

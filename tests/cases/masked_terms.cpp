@@ -108,9 +108,10 @@ TEST(cases, masked_terms_of_products) {
   enum Where { of_rows, of_columns, of_terms, of_data };
   for (Where where : {of_rows, of_columns, of_terms, of_data})
     for (double x : odd) {
+      const int64_t named = where == of_rows ? rows : where == of_columns ? columns : terms;
       Builder b;
       const Tensor l = b.input("l", {terms, columns}), r = b.input("r", {rows, terms}),
-                   n = b.input("n", {48}, where == of_data ? Format::f32 : Format::i32);
+                   n = b.input("n", {named}, where == of_data ? Format::f32 : Format::i32);
       auto [i, j, k] = axes<"i j k">();
       const Scalar product = r(i, k) * l(k, j);
       const Scalar s = where == of_rows      ? masked(Index(k) < Index(n(i)), product)
@@ -120,9 +121,9 @@ TEST(cases, masked_terms_of_products) {
       b.output(map({i, j}, sum(k, s)), "y");
       Inputs in{{"l", u(1, {terms, columns})}, {"r", u(2, {rows, terms})}};
       std::vector<int64_t> most;
-      for (int64_t at = 0; at < 48; ++at) most.push_back(where == of_terms ? at < terms - 1 : at == 3 ? terms : terms - 1);
-      in["n"] = eval::indices({48}, most);
-      if (where == of_data) in["n"] = eval::reals({48}, std::vector<double>(48, 1)), in["n"].r[size_t(terms - 1)] = 0;
+      for (int64_t at = 0; at < named; ++at) most.push_back(where == of_terms ? at < terms - 1 : at == 3 ? terms : terms - 1);
+      in["n"] = eval::indices({named}, most);
+      if (where == of_data) in["n"] = eval::reals({terms}, std::vector<double>(size_t(terms), 1)), in["n"].r[size_t(terms - 1)] = 0;
       // The last term is seen by row or column 3, or by none; the side that does not say so is not a number there.
       for (int64_t j2 = 0; where != of_columns && j2 < columns; ++j2) in["l"].r[size_t((terms - 1) * columns + j2)] = x;
       for (int64_t i2 = 0; where != of_rows && i2 < rows; ++i2) in["r"].r[size_t(i2 * terms + terms - 1)] = x;
