@@ -146,6 +146,65 @@ private:
     return (u_.wide ? "tang_dsplatW(" : "tang_splatW(") + x + ")";
   }
 
+  // Opens the loops over terms: outer axes by index, the innermost by moving pointers p and q.
+  void terms(std::string& s, std::string& pad) const {
+    const Memory &ma = u_.memory(c_.a.memory), &mb = u_.memory(c_.b.memory);
+    auto line = [&](const std::string& t) { s += pad + t + "\n"; };
+    std::string flat, off_a, off_b;
+    int64_t below = points(c_.k);
+    for (size_t i = 0; i < c_.k.size(); ++i) {
+      const int64_t e = c_.k[i].extent, ka = coefficient(a_, c_.k[i].var), kb = coefficient(b_, c_.k[i].var);
+      below /= e;
+      const std::string k = "k" + std::to_string(i);
+      if (i + 1 < c_.k.size()) {
+        const std::string here = (flat.empty() ? "" : flat + " + ") + k + " * " + number(below);
+        line("for (int64_t " + k + " = 0; " + k + " < " + number(e) + " && " + here + " < K; ++" + k + ") {");
+        pad += "  ";
+        flat = here;
+        off_a += " + " + k + " * " + number(ka), off_b += " + " + k + " * " + number(kb);
+        continue;
+      }
+      line(std::string("const ") + element_type(ma.format) + "* p = a" + off_a + ";");
+      line(std::string("const ") + element_type(mb.format) + "* q = b" + off_b + ";");
+      line("for (int64_t k = " + (flat.empty() ? "K" : "tang_lesser(" + number(e) + ", K - (" + flat + "))") +
+           "; k > 0; --k, p += " + number(ka) + ", q += " + number(kb) + ") {");
+      pad += "  ";
+    }
+  }
+
+  void end_terms(std::string& s, std::string& pad) const {
+    for (size_t i = 0; i < c_.k.size(); ++i) {
+      pad.resize(pad.size() - 2);
+      s += pad + "}\n";
+    }
+  }
+
+  // The block again where it is not finite: what is infinite or NaN may have met the 0 of a term that is not there,
+  // which adds nothing.
+  std::string one_by_one() {
+    const Memory &ma = u_.memory(c_.a.memory), &mb = u_.memory(c_.b.memory);
+    const std::string V = u_.wide ? "D" : "F", w = number(u_.lanes), real = value_type(Type::real, u_.wide, false);
+    std::string s = std::string("(const ") + element_type(ma.format) + "* a, const " + element_type(mb.format) + "* b, " + V +
+                    "* all, int64_t K, int rows, int vectors, int64_t cols) {\n",
+                pad = "  ";
+    auto line = [&](const std::string& t) { s += pad + t + "\n"; };
+    line("for (int r = 0; r < rows; ++r)");
+    line("for (int c = 0; c < vectors * " + w + " && c < cols; ++c) {");
+    pad += "  ";
+    line(real + " sum = 0;");
+    terms(s, pad);
+    line("const " + real + " x = " + load_element(u_, ma.format, "p[r * " + number(coefficient(a_, mi_.var)) + "]") + ", y = " +
+         load_element(u_, mb.format, "q[c]") + ";");
+    line(std::string("if (") + (c_.dead_a ? "x != 0" : "") + (c_.dead_a && c_.dead_b ? " && " : "") + (c_.dead_b ? "y != 0" : "") +
+         ") sum = " + (u_.wide ? "tang_dfma1" : "tang_fma1") + "(x, y, sum);");
+    end_terms(s, pad);
+    line("tang_lane(all[r * vectors + c / " + w + "], c % " + w + ") = sum;");
+    pad.resize(pad.size() - 2);
+    line("}");
+    s += "}\n";
+    return u_.helper(s);
+  }
+
   std::string helper(const Block& b) {
     const Memory &ma = u_.memory(c_.a.memory), &mb = u_.memory(c_.b.memory), &md = u_.memory(c_.dst.memory);
     const std::string V = u_.wide ? "D" : "F", w = number(u_.lanes);
@@ -166,51 +225,39 @@ private:
       for (int v = 0; v < b.vectors; ++v)
         line("const " + value_type(Type::boolean, u_.wide, true) + " live" + std::to_string(v) + " = " +
              fn(u_, "live", true) + "(cols - " + number(v * u_.lanes) + ");");
-    // k: outer axes by index, the innermost by moving pointers
-    std::string flat, off_a, off_b;
-    int64_t below = points(c_.k);
-    for (size_t i = 0; i < c_.k.size(); ++i) {
-      const int64_t e = c_.k[i].extent, ka = coefficient(a_, c_.k[i].var), kb = coefficient(b_, c_.k[i].var);
-      below /= e;
-      const std::string k = "k" + std::to_string(i);
-      if (i + 1 < c_.k.size()) {
-        const std::string here = (flat.empty() ? "" : flat + " + ") + k + " * " + number(below);
-        line("for (int64_t " + k + " = 0; " + k + " < " + number(e) + " && " + here + " < K; ++" + k + ") {");
-        pad += "  ";
-        flat = here;
-        off_a += " + " + k + " * " + number(ka), off_b += " + " + k + " * " + number(kb);
-        continue;
-      }
-      line(std::string("const ") + element_type(ma.format) + "* p = a" + off_a + ";");
-      line(std::string("const ") + element_type(mb.format) + "* q = b" + off_b + ";");
-      line("for (int64_t k = " + (flat.empty() ? "K" : "tang_lesser(" + number(e) + ", K - (" + flat + "))") +
-           "; k > 0; --k, p += " + number(ka) + ", q += " + number(kb) + ") {");
-      pad += "  ";
-      for (int v = 0; v < b.vectors; ++v) {
-        const std::string at = "q + " + std::to_string(v * u_.lanes), as = "b" + std::to_string(v);
-        if (!b.edge && has_vector_access(u_, mb.format)) {
-          line("const " + V + " " + as + " = " + load_vector(u_, mb.format, at) + ";");
-        } else if (b.edge && (u_.wide || mb.format == Format::f32) && has_vector_access(u_, mb.format)) {
-          line("const " + V + " " + as + " = " + fn(u_, "load_masked", true) + "(" + at + ", live" +
-               std::to_string(v) + ");");
-        } else {
-          line(V + " " + as + ";");
-          line("for (int l = 0; l < " + w + "; ++l) tang_lane(" + as + ", l) = " +
-               (b.edge ? (u_.wide ? "tang_dat(live" : "tang_at(live") + std::to_string(v) + ", l) ? " : "") +
-               load_element(u_, mb.format, "(" + at + ")[l]") + (b.edge ? " : 0" : "") + ";");
-        }
-      }
-      for (int r = 0; r < b.rows; ++r) {
-        std::string t =
-            "{ const " + V + " x = " + splat(load_element(u_, ma.format, "p[" + number(r * am) + "]")) + ";";
-        for (int v = 0; v < b.vectors; ++v)
-          t += " " + acc(r, v) + " = " + (u_.wide ? "tang_dfmaW" : "tang_fmaW") + "(x, b" +
-               std::to_string(v) + ", " + acc(r, v) + ");";
-        line(t + " }");
+    terms(s, pad);
+    for (int v = 0; v < b.vectors; ++v) {
+      const std::string at = "q + " + std::to_string(v * u_.lanes), as = "b" + std::to_string(v);
+      if (!b.edge && has_vector_access(u_, mb.format)) {
+        line("const " + V + " " + as + " = " + load_vector(u_, mb.format, at) + ";");
+      } else if (b.edge && (u_.wide || mb.format == Format::f32) && has_vector_access(u_, mb.format)) {
+        line("const " + V + " " + as + " = " + fn(u_, "load_masked", true) + "(" + at + ", live" +
+             std::to_string(v) + ");");
+      } else {
+        line(V + " " + as + ";");
+        line("for (int l = 0; l < " + w + "; ++l) tang_lane(" + as + ", l) = " +
+             (b.edge ? (u_.wide ? "tang_dat(live" : "tang_at(live") + std::to_string(v) + ", l) ? " : "") +
+             load_element(u_, mb.format, "(" + at + ")[l]") + (b.edge ? " : 0" : "") + ";");
       }
     }
-    for (size_t i = 0; i < c_.k.size(); ++i) {
-      pad.resize(pad.size() - 2);
+    for (int r = 0; r < b.rows; ++r) {
+      std::string t =
+          "{ const " + V + " x = " + splat(load_element(u_, ma.format, "p[" + number(r * am) + "]")) + ";";
+      for (int v = 0; v < b.vectors; ++v)
+        t += " " + acc(r, v) + " = " + (u_.wide ? "tang_dfmaW" : "tang_fmaW") + "(x, b" +
+             std::to_string(v) + ", " + acc(r, v) + ");";
+      line(t + " }");
+    }
+    end_terms(s, pad);
+    if (c_.dead_a || c_.dead_b) {
+      const std::string real = value_type(Type::real, u_.wide, false);
+      line("const " + V + " some = " + each(" + ", acc) + ";");
+      line(real + " any = 0;");
+      line("for (int l = 0; l < " + w + "; ++l) any += tang_lane(some, l);");
+      line("if (any - any != 0) {");
+      line("  " + V + " all[" + number(b.rows * b.vectors) + "] = {" + each(", ", acc) + "};");
+      line("  " + one_by_one() + "(a, b, all, K, " + number(b.rows) + ", " + number(b.vectors) + ", cols);");
+      line("  " + each(" ", [&](int r, int v) { return acc(r, v) + " = all[" + number(r * b.vectors + v) + "];"; }));
       line("}");
     }
     const bool vectors = has_vector_access(u_, md.format);

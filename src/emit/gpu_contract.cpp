@@ -88,50 +88,68 @@ void print_gpu_contract(Unit& u, const GpuDialect& d, const kernel::Contract& c)
   const std::string row_place = all_rows ? "r * " + number(coefficient(oa, mi.var)) : "ra[r]";
   const std::string column_place =
       all_columns ? "(lane % " + w + ") * " + number(coefficient(ob, ni.var)) + " + v * " + number(W * coefficient(ob, ni.var)) : "cb[v]";
-  rounds("r", R), rounds("v", V);
-  u.line("acc[r][v] = " + d.zero(Type::real, u.wide) + ";");
-  u.close(), u.close();
+  auto clear = [&] {
+    rounds("r", R), rounds("v", V);
+    u.line("acc[r][v] = " + d.zero(Type::real, u.wide) + ";");
+    u.close(), u.close();
+  };
+  clear();
   auto outside = [&](Affine a) {
     for (auto& x : c.k) a = without(a, x.var);
     return text(a);
   };
   u.line(d.constant(index(ma), "ia0", d.cast(index(ma), "(" + outside(oa) + ")")));
   u.line(d.constant(index(mb), "ib0", d.cast(index(mb), "(" + outside(ob) + ")")));
-  std::string at_a = "ia0", at_b = "ib0", flat;
-  int64_t below = points(c.k);
   if (c.k_end) u.line(d.constant(d.counter, "terms", d.cast(d.counter, "K")));
   // A few terms at once, so that neighbours are read together: where the dialect counts rounds, as it says; else as a loop
   // of its own, where they come out even.
   const bool counts = !d.unroll.empty() && d.unroll[0] == '#', spelled = !d.unroll.empty() && !counts && !c.k_end && c.k.back().extent % at_once == 0;
-  for (auto& x : c.k) {
-    below /= x.extent;
-    const std::string v = name(x.var), here = flat.empty() ? v + " * " + number(below)
-                                                           : flat + " + " + v + " * " + number(below);
-    const bool last = &x == &c.k.back();
-    if (last && counts) u.line(d.unroll + " " + number(at_once));
-    if (last && spelled) {
-      u.open(d.loop(d.counter, "from", "0", "from < " + number(x.extent), number(at_once)));
-      rounds("term", at_once);
-      u.line(d.constant(d.counter, v, "from + term"));
-    } else {
-      u.open(d.loop(d.counter, v, "0", v + " < " + number(x.extent) + (c.k_end ? " && " + here + " < terms" : ""), "1"));
+  auto multiply = [&](const std::string& live) { // where `live` holds of a term
+    std::string at_a = "ia0", at_b = "ib0", flat;
+    int64_t below = points(c.k);
+    for (auto& x : c.k) {
+      below /= x.extent;
+      const std::string v = name(x.var), here = flat.empty() ? v + " * " + number(below)
+                                                             : flat + " + " + v + " * " + number(below);
+      const bool last = &x == &c.k.back();
+      if (last && counts) u.line(d.unroll + " " + number(at_once));
+      if (last && spelled) {
+        u.open(d.loop(d.counter, "from", "0", "from < " + number(x.extent), number(at_once)));
+        rounds("term", at_once);
+        u.line(d.constant(d.counter, v, "from + term"));
+      } else {
+        u.open(d.loop(d.counter, v, "0", v + " < " + number(x.extent) + (c.k_end ? " && " + here + " < terms" : ""), "1"));
+      }
+      flat = here;
+      at_a += " + " + v + " * " + number(coefficient(oa, x.var));
+      at_b += " + " + v + " * " + number(coefficient(ob, x.var));
     }
-    flat = here;
-    at_a += " + " + v + " * " + number(coefficient(oa, x.var));
-    at_b += " + " + v + " * " + number(coefficient(ob, x.var));
+    u.line(d.constant(index(ma), "ia", at_a));
+    u.line(d.constant(index(mb), "ib", at_b));
+    u.line(d.array(real, "b", V));
+    rounds("v", V);
+    u.line("b[v] = " + u.load(c.b.memory, "ib + " + column_place) + ";");
+    u.close();
+    rounds("r", R);
+    u.line(d.constant(real, "a", u.load(c.a.memory, "ia + " + row_place)));
+    rounds("v", V);
+    u.line((live.empty() ? "" : "if (" + live + ") { ") + "acc[r][v] = " + (u.wide ? "tang_dfma1" : "tang_fma1") +
+           "(a, b[v], acc[r][v]);" + (live.empty() ? "" : " }"));
+    u.close(), u.close();
+    for (size_t a = 0; a < c.k.size() + spelled; ++a) u.close();
+  };
+  multiply("");
+  if (c.dead_a || c.dead_b) { // what is infinite or NaN may have met the 0 of a term that is not there: once more, without
+    u.line(d.variable(real, "some", d.zero(Type::real, u.wide)));
+    rounds("r", R), rounds("v", V);
+    u.line("some = some + acc[r][v];");
+    u.close(), u.close();
+    u.open("if (" + d.is_nan("(some - some)") + ")");
+    clear();
+    const std::string zero = d.zero(Type::real, u.wide), a = "a != " + zero, b = "b[v] != " + zero;
+    multiply(!c.dead_b ? a : !c.dead_a ? b : a + " && " + b);
+    u.close();
   }
-  u.line(d.constant(index(ma), "ia", at_a));
-  u.line(d.constant(index(mb), "ib", at_b));
-  u.line(d.array(real, "b", V));
-  rounds("v", V);
-  u.line("b[v] = " + u.load(c.b.memory, "ib + " + column_place) + ";");
-  u.close();
-  rounds("r", R);
-  u.line(d.constant(real, "a", u.load(c.a.memory, "ia + " + row_place)));
-  rounds("v", V);
-  u.line(std::string("acc[r][v] = ") + (u.wide ? "tang_dfma1" : "tang_fma1") + "(a, b[v], acc[r][v]);");
-  u.close(), u.close();
-  for (size_t a = 0; a < c.k.size() + spelled; ++a) u.close();
   rounds("r", R), rounds("v", V);
   u.line(d.constant(d.counter, "x", column));
   u.open(all_rows && all_columns ? "" : "if (r < rows && x < columns)");

@@ -18,8 +18,9 @@ int64_t points(const std::vector<TileAxis>& a) {
 }
 }  // namespace
 
-Contraction::Contraction(const Kernel& k, int statement, const Stmt& s, const Contract& x)
-    : kernel_(k), statement_(statement), stmt_(s), node_(x), m_(points(x.m)), n_(points(x.n)),
+Contraction::Contraction(const Kernel& k, int statement, const Stmt& s, const Contract& x, bool full)
+    : kernel_(k), statement_(statement), stmt_(s), node_(x), dead_a_(x.dead_a > (full ? Contract::partial : Contract::none)),
+      dead_b_(x.dead_b > (full ? Contract::partial : Contract::none)), m_(points(x.m)), n_(points(x.n)),
       k_(points(x.k)), a_(k, statement, s, joined(x.m, x.k), {}, nullptr),
       b_(k, statement, s, joined(x.k, x.n), {}, nullptr), d_(k, statement, s, joined(x.m, x.n), {}, nullptr),
       ra_(a_.add(x.a)), rb_(b_.add(x.b)), rd_(d_.add(x.dst)) {}
@@ -66,7 +67,7 @@ void Contraction::check_tail(Machine& m, int64_t rows, int64_t terms, int64_t co
   for (int64_t t = from; t < terms; ++t)
     for (int64_t i = 0; i < rows; ++i)
       for (int64_t j = 0; j < columns; ++j)
-        if (!(dense_a_[size_t(i * k_ + t)] * dense_b_[size_t(t * n_ + j)] == 0)) {
+        if (const double a = dense_a_[size_t(i * k_ + t)], b = dense_b_[size_t(t * n_ + j)]; adds(a, b) && a * b != 0) {
           m.report(Fault::tail, statement_, node_.dst.memory, [&] {
             return "term " + std::to_string(t) + " of row " + std::to_string(i) + ", column " +
                    std::to_string(j) + " is not 0, in: " + Text(kernel_, Naming::own).head(stmt_);
@@ -99,7 +100,9 @@ void Contraction::run(Machine& m, const int64_t* vars) {
     for (int64_t t = 0; t < terms; ++t) {
       const double a = dense_a_[size_t(i * k_ + t)];
       const double* b = &dense_b_[size_t(t * n_)];
-      if (round == Format::f64)
+      if (dead_a_ || dead_b_)
+        for (int64_t j = 0; j < columns; ++j) d[j] = adds(a, b[j]) ? expr::rounded(a * b[j] + d[j], round) : d[j];
+      else if (round == Format::f64)
         for (int64_t j = 0; j < columns; ++j) d[j] += a * b[j];
       else if (round == Format::f32)
         for (int64_t j = 0; j < columns; ++j) d[j] = double(float(a * b[j] + d[j]));

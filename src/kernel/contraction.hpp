@@ -6,7 +6,7 @@ namespace tang::kernel {
 
 class Contraction {
  public:
-  Contraction(const Kernel& k, int statement, const Stmt& s, const Contract& x);
+  Contraction(const Kernel& k, int statement, const Stmt& s, const Contract& x, bool full);
   void run(Machine& m, const int64_t* vars);
 
  private:
@@ -15,12 +15,16 @@ class Contraction {
                bool probes, std::vector<double>& out);
    void deal(Machine& m, int64_t from, int n) const;  // the lanes of points of dst
    int64_t limit(const std::optional<Affine>& end, int64_t all, const int64_t* vars) const;
+   bool adds(double a, double b) const {  // a 0 for a term that is not there adds nothing
+     return !(dead_a_ && a == 0) && !(dead_b_ && b == 0);
+   }
    void check_tail(Machine& m, int64_t rows, int64_t terms, int64_t columns, int64_t from);
 
    const Kernel& kernel_;
    const int statement_;
    const Stmt& stmt_;
    const Contract& node_;
+  const bool dead_a_, dead_b_;
    int64_t m_ = 1, n_ = 1, k_ = 1;
    Points a_, b_, d_;
    int ra_, rb_, rd_;

@@ -80,11 +80,14 @@ int64_t workgroups(const Kernel& k) {
 }
 
 namespace {
+Contract::Dead in_full(Contract::Dead x) { return x == Contract::partial ? Contract::none : x; }
+
 // In a full segment every point lives: the tests go.
 Block full(Block b) {
   for (auto& s : b)
     std::visit(
         Match{[](Apply& x) { x.partial.clear(); }, [](Fold& x) { x.partial.clear(); },
+              [](Contract& x) { x.dead_a = in_full(x.dead_a), x.dead_b = in_full(x.dead_b); },
               [](Loop& x) { x.body = full(std::move(x.body)); },
               [](If& x) { x.then = full(std::move(x.then)); },
               [](Pipeline&) { bug(__FILE__, __LINE__, "a pipeline inside a pipeline's full segment"); },

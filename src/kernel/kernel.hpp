@@ -154,12 +154,17 @@ struct Fold {
 // and columns beyond n_end are computed but not stored; a global is not read there, nor beyond k_end.
 // `block`: rows x vectors of the accumulator held in registers. a and b are real, or i8: then sums are exact.
 struct Contract {
+  // Does an operand hold 0 for terms that are not there? A product with such a 0 adds nothing, even where the other side
+  // is infinite or NaN. `partial`: in a full segment every term is there.
+  enum Dead : uint8_t { none, partial, always };
+
   std::vector<TileAxis> m, n, k; // innermost last; n's innermost axis is contiguous in dst and b
   Ref dst, a, b;
   std::optional<Affine> m_end, n_end; // bounds on the flat m and n
   std::optional<Affine> k_end; // terms beyond are 0 in the operands; a shorter loop is allowed, not required
   bool accumulate = true;      // false: dst starts at 0
   int rows = 1, vectors = 1;
+  Dead dead_a = none, dead_b = none;
 };
 
 // Every lane's writes before it are seen after it: by its workgroup, or by all workgroups of its cluster.

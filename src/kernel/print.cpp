@@ -203,6 +203,9 @@ std::string Text::head(const Stmt& s) {
                      if (x.m_end) out += " m_end " + affine(*x.m_end);
                      if (x.n_end) out += " n_end " + affine(*x.n_end);
                      if (x.k_end) out += " k_end " + affine(*x.k_end);
+                     static constexpr const char* dead[] = {"", " dead", " dead always"};
+                     if (x.dead_a) out += dead[x.dead_a] + std::string(" a");
+                     if (x.dead_b) out += dead[x.dead_b] + std::string(" b");
                    },
                    [&](const Barrier& x) { out = x.team == Team::cluster ? "barrier cluster" : "barrier"; },
                    [&](const Let& x) {

@@ -74,7 +74,7 @@ class Compiler {
     std::visit(Match{[&](const Apply& x) { out.push_back({apply(x, s, id, full)}); },
                      [&](const Fold& x) { out.push_back({fold(x, s, id, full)}); },
                      [&](const Contract& x) {
-                       out.push_back({ContractCode{std::make_shared<Contraction>(k_, id, s, x)}});
+                       out.push_back({ContractCode{std::make_shared<Contraction>(k_, id, s, x, full)}});
                      },
                      [&](const Barrier& x) { out.push_back({BarrierCode{x.team}}); },
                      [&](const Let& x) {

@@ -313,6 +313,26 @@ std::optional<Ref> Emitters::copied(const Site& s, const Place& at) {
   return src;
 }
 
+// Which operands are 0 where a term is not there while the other holds what lies there: a weight wherever the domain or a
+// condition fails, else the side that carries a bound which the other does not. A finite target promises nothing there.
+void Emitters::mark_dead(const Site& s, bool weighted, Contract& c) const {
+  if (f_.target.values != target::Class::exact) return;
+  const ir::Comp& n = comp(s.node);
+  if (weighted) {
+    const bool asks = std::any_of(n.lift.begin(), n.lift.end(), [&](ir::Id l) {
+      return expr::present(f_.g.pool, l).when != expr::yes(f_.g.pool);
+    });
+    c.dead_a = asks ? Contract::always : n.domain == ir::everywhere() ? Contract::none : Contract::partial;
+    return;
+  }
+  const ir::Conj rows = assumed_of(s, s.c.sides.m[0]), columns = assumed_of(s, s.c.sides.n[0]);
+  auto alone = [](const ir::Conj& of, const ir::Conj& other) {
+    return std::any_of(of.begin(), of.end(), [&](auto& f) { return std::find(other.begin(), other.end(), f) == other.end(); });
+  };
+  c.dead_a = s.c.when ? Contract::always : alone(rows, columns) ? Contract::partial : Contract::none;
+  c.dead_b = alone(columns, rows) ? Contract::partial : Contract::none;
+}
+
 void Emitters::contract(const Site& s, Port dst, const std::optional<Weight>& weight, bool accumulate) {
   const ir::Comp& n = comp(s.node);
   const int row = s.c.sides.m[0], column = s.c.sides.n[0];
@@ -387,6 +407,7 @@ void Emitters::contract(const Site& s, Port dst, const std::optional<Weight>& we
   }
   c.dst = result(dst, n, at);
   c.accumulate = accumulate;
+  mark_dead(s, weight.has_value(), c);
   c.rows = int(rows);
   c.vectors = f_.choice.vectors;
   s.body.push_back({std::move(c)});

@@ -383,9 +383,10 @@ void Emitters::absorb(const plan::Member& m, const MemberForm& form, const ir::D
     const expr::Id lift = b.value(expr::present(g.pool, n.lift[size_t(c)]).value);
     const bool one = p[lift].op == Op::literal && p[lift].r == 1;
     b.out.values.push_back(one ? w : p.make(Op::mul, {w, lift}));
-    // Dead terms have weight 0 in the tile; without one they are skipped.
-    if (!weight.count(a) && !everywhere) s.partial = b.pieces(domain);
-    if (!weight.count(a) && predicate) b.out.when = b.value(when);
+    // Dead terms have weight 0 in the tile, which is enough where nothing is multiplied by it; else they are skipped.
+    const bool weights = weight.count(a) && one;
+    if (!weights && !everywhere) s.partial = b.pieces(domain);
+    if (!weights && predicate) b.out.when = b.value(when);
     s.dst = {f_.tile_ref(port, kept)};
     s.identity = {expr::real(0)};
     s.combine = {p.make(Op::add, {p.leaf(Op::var, Type::real, 0), p.leaf(Op::var, Type::real, 1)})};

@@ -68,6 +68,7 @@ class Emitters {
   bool lies(const Site& s, const std::vector<int>& factors, int side_axis, int64_t far);
   Ref read_at(const Site& s, const std::vector<int>& factors, const Place& at);
   void contract(const Site& s, Port dst, const std::optional<Weight>& weight, bool accumulate);
+  void mark_dead(const Site& s, bool weighted, kernel::Contract& c) const;
   Affine base(const std::vector<int>& core, int axis) const;
   Ref staged(const Site& s, const std::vector<int>& factors, int side_axis, int64_t width, const Place& at);
   std::optional<Ref> read_in_place(const Site& s, const Place& at);

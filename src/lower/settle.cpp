@@ -101,7 +101,9 @@ void divide(Kernel& k, kernel::Block& b) {
           Op::select, {p.make(Op::less, {low, real(0x1p-64)}), real(0x1p64),
                        p.make(Op::select, {p.make(Op::less, {real(0x1p64), low}), real(0x1p-64), real(1)})});
       const Id once = p.make(Op::ratio, {real(1), p.make(Op::mul, {t.args[1], scale})});
-      to[id] = p.make(Op::mul, {p.make(Op::mul, {t.args[0], scale}), once});
+      const Id quotient = p.make(Op::mul, {p.make(Op::mul, {t.args[0], scale}), once});
+      // By 0 it is 0, whatever is divided: NaN times 0 is not.
+      to[id] = p.make(Op::select, {p.make(Op::equal, {t.args[1], real(0)}), real(0), quotient});
     }
     if (to.empty()) continue;
     for (Id& v : at->body->values) v = expr::substitute(p, v, to);

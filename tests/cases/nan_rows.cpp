@@ -61,7 +61,7 @@ TEST(nan_rows, softmax_and_what_is_made_of_it) {
     }
 }
 
-// A NaN key that rows 3 and 4 see, and a NaN value beyond every row's sight.
+// A NaN key that rows 3 and 4 see.
 TEST(nan_rows, attention_shows_a_nan_where_its_key_is_seen) {
   Builder b;
   AttentionOptions o;
