@@ -63,6 +63,15 @@ TEST(donation, a_guard_names_the_row_as_well) {
   EXPECT_EQ(p.bytes_moved(), 4 * (8 + 1 + 8));
 }
 
+// What is called otherwise has memory of its own, of which a masked store would leave the other points unwritten.
+TEST(donation, an_output_of_another_name_does_not_take_the_memory) {
+  Decode d;
+  d.b.output(models::append(d.k, d.fresh, d.pos), "k next");
+  const Plan p = verified(d.b.graph(), d.in());
+  EXPECT_FALSE(taken(p)) << plan::print(p);
+  EXPECT_NE(joined(p.notes).find("under another name, 'k next'"), std::string::npos) << joined(p.notes);
+}
+
 TEST(donation, a_reader_of_the_old_value_runs_first) {
   Decode d;
   auto [h, x] = axes<"h x">();
