@@ -81,6 +81,7 @@ namespace {
 enum Usage : uint64_t { map_read = 1, copy_from = 4, copy_to = 8, storage = 0x80 };
 
 constexpr int64_t row_of_groups = 65535;
+constexpr size_t least_binding = 8; // bytes
 
 std::string text_of(const Text& t) { return t.data ? std::string(t.data, t.length == SIZE_MAX ? std::strlen(t.data) : t.length) : ""; }
 
@@ -177,11 +178,13 @@ public:
     if (!e.workgroups) return;
     std::vector<Binding> bindings(arguments.size());
     for (size_t k = 0; k < arguments.size(); ++k) {
-      const auto& r = static_cast<const WebgpuRegion&>(*arguments[k].region);
+      // What is empty lies where others begin, and two bindings may not overlap: a place of its own.
+      const bool empty = !arguments[k].bytes;
+      regions_.push_back(empty ? std::make_shared<WebgpuRegion>(c_, least_binding, false) : arguments[k].region);
+      const auto& r = static_cast<const WebgpuRegion&>(*regions_[k]);
       bindings[k].binding = uint32_t(k), bindings[k].buffer = r.buffer();
-      bindings[k].offset = r.start() + arguments[k].offset;
-      bindings[k].size = std::max<size_t>(8, (arguments[k].bytes + 3) / 4 * 4);
-      regions_.push_back(arguments[k].region);
+      bindings[k].offset = r.start() + (empty ? 0 : arguments[k].offset);
+      bindings[k].size = std::max<size_t>(least_binding, (arguments[k].bytes + 3) / 4 * 4);
     }
     GroupInfo gi;
     gi.layout = pipeline_->layout, gi.count = bindings.size(), gi.bindings = bindings.data();

@@ -1,6 +1,7 @@
 // Names, types, element access and loop limits of the C printer.
 #include "tang/emit/c_kernel.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 
@@ -22,6 +23,8 @@ std::string number(int64_t v) {
   if (v == INT64_MIN) return "INT64_MIN";
   return v < 0 ? "(" + std::to_string(v) + ")" : std::to_string(v);
 }
+
+std::string divisor(int64_t v) { return number(std::max<int64_t>(1, v)); }
 
 std::string name(Var v) { return "x" + std::to_string(v); }
 

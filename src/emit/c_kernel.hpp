@@ -75,6 +75,7 @@ private:
 };
 
 std::string number(int64_t v);
+std::string divisor(int64_t v); // the same, 1 for 0: what counts nothing never runs, but WGSL refuses `x % 0`
 std::string name(Var v);
 std::string text(const Affine& a);
 std::string literal(const Value& v, bool wide); // one element

@@ -97,7 +97,7 @@ private:
     for (size_t a = 0; a < axes.size(); ++a) {
       below /= std::max<int64_t>(1, axes[a].extent);
       std::string x = below > 1 ? p + " / " + number(below) : p;
-      if (a) x = "(" + x + ") % " + number(axes[a].extent);
+      if (a) x = "(" + x + ") % " + divisor(axes[a].extent);
       u.line(d.constant(d.integer, name(axes[a].var), x));
       u.ranges[size_t(axes[a].var)] = {0, std::max<int64_t>(0, axes[a].extent - 1)};
     }
@@ -238,7 +238,7 @@ std::string Printer::run() {
   std::string left = "wg";
   for (size_t g = k_.grid.size(); g-- > 0;) {
     auto& x = k_.grid[g];
-    const std::string blocks = number(ceil_div(x.extent, x.step));
+    const std::string blocks = divisor(ceil_div(x.extent, x.step));
     u.line(d.constant(d.integer, name(x.var),
                       (g ? left + " % " + blocks : left) + (x.step == 1 ? "" : " * " + number(x.step))));
     left = "(" + left + " / " + blocks + ")";

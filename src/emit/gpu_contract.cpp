@@ -54,8 +54,8 @@ void print_gpu_contract(Unit& u, const GpuDialect& d, const kernel::Contract& c)
       const bool inner = a + 1 == axes.size();
       const int64_t count = inner ? ceil_div(axes[a].extent, size) : axes[a].extent;
       u.line(d.constant(d.integer, name(axes[a].var),
-                        "left % " + number(count) + (inner ? " * " + number(size) : "")));
-      u.line("left = left / " + number(count) + ";");
+                        "left % " + divisor(count) + (inner ? " * " + number(size) : "")));
+      u.line("left = left / " + divisor(count) + ";");
       flat = flat + kernel::variable(axes[a].var, below);
       below *= axes[a].extent;
     }

@@ -38,10 +38,15 @@ struct Splitter {
     return it != memo.end() ? it->second : Present{yes(p), id};
   }
 
-  // One of two conditions is enough, so neither may be absent: what it reads may be.
+  // One of two conditions is enough, so neither may be absent: what it reads may be, where the bounds beside
+  // it fail.
   Id total(Id when) {
-    const bool reads = !subterms(p, when, Op::arg).empty();
-    return reads ? p.make(Op::or_else, {when, p.literal(truth(false))}) : when;
+    std::vector<Id> bounds, reading;
+    for (Id x : conjuncts(p, when)) (subterms(p, x, Op::arg).empty() ? bounds : reading).push_back(x);
+    if (reading.empty()) return when;
+    Id read = conjunction(p, reading, may_miss);
+    if (!bounds.empty()) read = p.make(Op::only, {conjunction(p, bounds, may_miss), read});
+    return p.make(Op::or_else, {read, p.literal(truth(false))});
   }
 
   Id both(Id x, Id y) { return expr::both(p, x, y, may_miss); }

@@ -27,7 +27,8 @@ run::Options options_of(const Case& c, const target::Target& t) {
 
 // Does the target say of a kernel that its integers are too narrow for it? Only then may it refuse a graph.
 bool is_too_wide(const Error& e, const target::Target& t) {
-  return !t.index64 && e.headline() == "the kernel cannot run on this target";
+  return !t.index64 && (e.headline() == "the kernel cannot run on this target" ||
+                        e.headline().find(" holds 64-bit integers") != std::string::npos);
 }
 
 // Nothing: a fault was added, or the drawn schedule asks for what cannot be.
@@ -201,7 +202,7 @@ void run_on(Job& j, const run::Backend& b) {
   try {
     run::Program p(*j.derivation, b, j.options);
     const Outputs got = execute(p, *j.c, j.want.graph, j.faults);
-    for (auto& f : judge(*j.c, j.want, *j.derivation, got, j.count)) j.faults.push_back(f);
+    for (auto& f : judge(*j.c, j.want, *j.derivation, got, j.count, p.target().values)) j.faults.push_back(f);
   } catch (const Error& e) { j.faults.push_back({"compiler", e.what()}); } catch (const std::exception& e) {
     j.faults.push_back({"bug", e.what()});
   }

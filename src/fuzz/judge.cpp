@@ -26,13 +26,14 @@ Reference reference(const Case& c) {
 
 namespace {
 // The first difference, or nothing. `bound`: the largest error of each element; none: the values must be
-// equal.
+// equal, as far as the target promises them.
 std::string difference(const Array& want, const Array& got, const Array* bound, const ir::FormatRow& format,
-                       Judged& count) {
+                       target::Class values, Judged& count) {
   const bool real = want.type == expr::Type::real;
   for (int64_t k = 0; k < want.size(); ++k) {
-    const expr::Value w = want.at(k), g = got.at(k);
+    expr::Value w = want.at(k), g = got.at(k);
     if (w.state != State::present) continue;
+    if (real) w.r = verify::as_promised(w.r, values), g.r = verify::as_promised(g.r, values);
     const std::string at = " at " + std::to_string(k) + " of " + std::to_string(want.size());
     if (!real) {
       if (bound && !bound->r.empty() && !(bound->r[size_t(k)] == 0)) {
@@ -69,7 +70,7 @@ std::string difference(const Array& want, const Array& got, const Array* bound, 
 } // namespace
 
 std::vector<Fault> judge(const Case& c, const Reference& r, const run::Derivation& d, const Outputs& got,
-                         Judged& count) {
+                         Judged& count, target::Class values) {
   std::vector<Fault> out;
   std::map<std::string, Array> bounds;
   if (!c.integer) bounds = verify::error_bounds(*d.plan.graph, c.inputs, verify::single());
@@ -80,7 +81,7 @@ std::vector<Fault> judge(const Case& c, const Reference& r, const run::Derivatio
     for (auto& p : d.plan.graph->outputs)
       if (p.name == o.name) format = &ir::row(lower::format_of(d.plan, p.port));
     const std::string gap = difference(r.outputs.at(o.name), it->second,
-                                       c.integer ? nullptr : &bounds.at(o.name), *format, count);
+                                       c.integer ? nullptr : &bounds.at(o.name), *format, values, count);
     if (!gap.empty()) out.push_back({"value", o.name + ": " + gap});
   }
   return out;

@@ -23,9 +23,10 @@ struct Reference {
 };
 
 Reference reference(const Case& c);
-// Compares by bits where the case is of integers, else by the error bound of the graph that ran.
+// Compares by bits where the case is of integers, else by the error bound of the graph that ran; on a target
+// of class *finite* the largest f32 stands for infinity.
 std::vector<Fault> judge(const Case& c, const Reference& r, const run::Derivation& d, const Outputs& got,
-                         Judged& count);
+                         Judged& count, target::Class values = target::Class::exact);
 // Runs the program on the case's inputs, with poisoned memory and guard bands.
 Outputs execute(run::Program& p, const Case& c, const ir::Graph& written, std::vector<Fault>& faults);
 std::vector<std::string> rule_names(); // every rewrite rule

@@ -62,6 +62,10 @@ bool Planner::before_in_place(NodeId r, NodeId id, NodeId x) const {
 // The node's group runs after every other reader of the old value.
 std::string Planner::why_not_take(NodeId id, NodeId x) const {
   if (output_[x]) return "the old value is an output";
+  if (!body_) // an output has memory of its own unless it bears the state's name
+    for (auto& o : g_.outputs)
+      if (o.port.node == id && o.name != g_[x].name)
+        return "it is an output under another name, '" + o.name + "'";
   for (auto& [other, d] : donated_)
     if (d.input == x) return label(g_, other) + " takes it";
   const ir::Format format = g_[x].input()->format;

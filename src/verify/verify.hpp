@@ -40,6 +40,9 @@ using Seen = std::function<void(const Check&, const eval::Array& got, const eval
 // the user wrote it. `budget`: the largest error allowed. States are read as given and overwritten.
 Report verify(run::Program& p, const ir::Graph& written, const eval::Inputs& inputs, double budget,
               int threads = 1, const Seen& seen = {});
+// A value as far as a target promises it: on class *finite* the largest f32 stands for infinity, and what is
+// beyond half of it is taken for it, too.
+double as_promised(double v, target::Class values);
 // Values in memory against a reference; error, counts and ok are filled.
 Check compared(const void* held, ir::Format f, const eval::Array& want, double budget);
 void feed(run::Program& p, const ir::Graph& g,

@@ -4,6 +4,8 @@
 #include <cmath>
 
 #include "tang/fuzz/campaign.hpp"
+#include "tang/fuzz/judge.hpp"
+#include "tang/ir/surface.hpp"
 #include "tang/text/text.hpp"
 
 using namespace tang;
@@ -20,6 +22,34 @@ TEST(cases, the_choices_that_a_seed_drew_make_the_same_case_again) {
     ASSERT_EQ(a.schedule, b.schedule) << seed;
     ir::validate(a.graph);
   }
+}
+
+// The largest f32 stands for infinity on a target of class finite, and only there; NaN is promised on none.
+TEST(cases, infinities_are_judged_as_the_class_promises) {
+  constexpr double inf = HUGE_VAL, most = 3.4028234663852886e38;
+  Case c;
+  ir::Builder b;
+  const ir::Tensor x = b.input("x", {4});
+  const ir::Axis i = ir::axis("i", ir::Extent(4));
+  b.output(ir::map({i}, x(i) * 1.0), "y");
+  c.graph = b.graph(), c.integer = true;
+  c.inputs = {{"x", eval::reals({4}, {inf, -inf, std::nan(""), 7})}};
+  const Reference r = reference(c);
+  const run::Derivation d = run::derive(c.graph, {});
+  auto faults = [&](std::vector<double> got, target::Class values) {
+    Judged count;
+    const auto out = judge(c, r, d, {{"y", eval::reals({4}, std::move(got))}}, count, values);
+    EXPECT_EQ(count.open, out.empty() ? 1 : count.open);
+    return out.size();
+  };
+  using target::Class;
+  EXPECT_EQ(faults({inf, -inf, 0, 7}, Class::exact), 0u);
+  EXPECT_EQ(faults({most, -most, 0, 7}, Class::exact), 1u);
+  EXPECT_EQ(faults({most, -most, 0, 7}, Class::finite), 0u);
+  EXPECT_EQ(faults({inf, -most, 3, 7}, Class::finite), 0u);
+  EXPECT_EQ(faults({most, most, 0, 7}, Class::finite), 1u);
+  EXPECT_EQ(faults({most, -1e37, 0, 7}, Class::finite), 1u);
+  EXPECT_EQ(faults({most, -most, 0, 8}, Class::finite), 1u);
 }
 
 TEST(cases, no_choices_make_the_smallest_case) {

@@ -2,11 +2,11 @@
 // target, with the rules and without.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 
+#include "fuzzing/targets.hpp"
 #include "tang/device/memory_compiler.hpp"
 #include "tang/fuzz/message.hpp"
 #include "tang/text/text.hpp"
@@ -15,13 +15,6 @@ using namespace tang;
 using namespace tang::fuzz;
 
 namespace {
-Settings settings() {
-  Settings s;
-  const char* path = std::getenv("PATH");
-  s.opening.compiler.search = device::split_path(path ? path : "/usr/bin:/bin");
-  return s;
-}
-
 std::map<std::string, Case> cases() { // by the file's name
   std::map<std::string, Case> out;
   for (auto& entry : std::filesystem::directory_iterator(TANG_SOURCE "/tests/fuzzing/found")) {
@@ -40,7 +33,7 @@ void none_on(const std::string& target) {
   Summary sum;
   for (auto& f : in_process(
            [&](Sender& out) {
-             const Settings s = settings();
+             const Settings s = fuzz::test::settings_for(target);
              const auto opened = run::open_target(target, s.opening);
              if (!opened) return out.fault(0, {"absent", opened.why()}, {});
              for (auto& [name, c] : cases())
@@ -56,7 +49,7 @@ void none_on(const std::string& target) {
 } // namespace
 
 TEST(found, every_graph_that_showed_a_fault) {
-  Settings s = settings();
+  Settings s = fuzz::test::settings_for("c");
   const auto all = cases();
   EXPECT_GE(all.size(), 30u);
   for (auto [name, c] : all)
@@ -76,3 +69,5 @@ TEST(found, every_graph_that_showed_a_fault) {
 TEST(found, every_graph_that_showed_a_fault_on_vulkan) { none_on("vulkan"); }
 
 TEST(found, every_graph_that_showed_a_fault_on_opencl) { none_on("opencl"); }
+
+TEST(found, every_graph_that_showed_a_fault_on_webgpu) { none_on("webgpu"); }

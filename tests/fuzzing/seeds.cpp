@@ -1,8 +1,7 @@
 // Fixed seeds on every target. One finding: its kind, its text, and the command that repeats it.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-
+#include "fuzzing/targets.hpp"
 #include "tang/device/memory_compiler.hpp"
 #include "tang/fuzz/campaign.hpp"
 
@@ -11,17 +10,12 @@ using namespace tang::fuzz;
 
 namespace {
 void none_found(const std::string& target, uint64_t skip, int64_t cases, bool in_memory = false) {
-  Settings s;
+  Settings s = fuzz::test::settings_for(target);
   s.in_memory = in_memory;
   s.skip = skip;
   s.cases = cases;
   s.targets = {target};
   s.batch = 50;
-  const char* path = std::getenv("PATH");
-  s.opening.compiler.search = device::split_path(path ? path : "/usr/bin:/bin");
-  s.opening.webgpu = {TANG_WEBGPU};
-  setenv("XDG_RUNTIME_DIR", "/tmp", 0); // Mesa asks for one
-  if (target == "webgpu") setenv("VK_ICD_FILENAMES", TANG_LAVAPIPE, 0); // software, where no driver was chosen
   // Said by the process of a batch: a driver that is open here would not survive a fork.
   std::string absent;
   const Summary sum = fuzz::fuzz(s, [&](const Finding& f) {
@@ -64,3 +58,5 @@ TEST(seeds, opencl_second) { none_found("opencl", 75, 75); }
 TEST(seeds, vulkan) { none_found("vulkan", 0, 75); }
 
 TEST(seeds, vulkan_second) { none_found("vulkan", 75, 75); }
+
+TEST(seeds, webgpu) { none_found("webgpu", 0, 60); }
