@@ -187,7 +187,7 @@ struct Chooser {
     f.kind = MemberForm::fold;
     if (auto* told = schedule::fields_of(s, g, m.node)) f.held = told->accumulate;
     if (f.held) return f; // term by term
-    auto absorb = ir::absorbing(g.pool, *n.monoid);
+    auto& absorb = ir::absorbing(g, *n.monoid);
     if (!absorb) return f;
     std::set<int> base_axes;
     for (int b : absorb->base) {
