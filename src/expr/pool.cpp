@@ -91,7 +91,8 @@ Id Pool::make(Op op, const Id* a, size_t count) {
 Id Pool::over(Id id, const std::array<Id, 3>& operands) {
   const Term& t = terms_[id];
   const size_t count = size_t(t.arity());
-  return std::equal(operands.begin(), operands.begin() + long(count), t.args.begin()) ? id : make(t.op, operands.data(), count);
+  if (std::equal(operands.begin(), operands.begin() + long(count), t.args.begin())) return id;
+  return make(t.op, operands.data(), count);
 }
 
 bool Pool::before(Id a, Id b) const {
