@@ -6,11 +6,19 @@
 # APART: patterns of files that a program for this CPU alone does without. Each room is two libraries of the same objects:
 # <room> has all of them; <room>_core has none of these, and the room's without.cpp in their place, which says so where one
 # of them is called. What links a _core compiles no file that is apart: a demonstration from nothing is built in half the time.
+# Steps of -O1 that cost the build more than the program gains. Not -fno-tree-pta, -fno-tree-dominator-opts and
+# -fno-guess-branch-probability: as much time again, but warnings of what is not so.
+set(TANG_LESS -fno-tree-loop-optimize -fira-algorithm=priority -fno-ipa-modref -fno-ipa-pure-const -fno-ipa-reference
+  -fno-forward-propagate -fno-if-conversion -fno-if-conversion2 -fno-move-loop-invariants -fno-shrink-wrap
+  -fno-cprop-registers -fno-compare-elim -fno-reorder-blocks -fno-split-wide-types -fno-combine-stack-adjustments)
+
 function(tang_room_objects target room)
   add_library(${target} OBJECT ${ARGN})
   target_link_libraries(${target} PRIVATE ${room}_uses)
   if(ROOM_FLAGS)
     target_compile_options(${target} PRIVATE ${ROOM_FLAGS})
+  elseif(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:${TANG_LESS}>)
   endif()
   if(NOT TANG_UNITY)
     return()

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <optional>
 #include <thread>
+#include <unordered_map>
 
 #include "tang/eval/walk.hpp"
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tang/expr/simplify.hpp"
+#include "tang/expr/term_table.hpp"
 
 namespace tang::expr {
 
@@ -25,18 +26,18 @@ namespace {
 struct Splitter {
   Pool& p;
   const MayMiss& may_miss;
-  std::unordered_map<Id, Present> memo = {};
+  TermTable whens = {}, values = {}; // of terms with operands
 
   Present operator()(Id root) {
-    for (Id id : schedule(p, {root}))
-      if (p[id].arity()) memo.emplace(id, split(id, p[id]));
+    walk(p, root, [&](Id id) {
+      if (!p[id].arity()) return;
+      const Present is = split(id, p[id]);
+      whens.set(id, is.when), values.set(id, is.value);
+    });
     return at(root);
   }
 
-  Present at(Id id) const {
-    auto it = memo.find(id);
-    return it != memo.end() ? it->second : Present{yes(p), id};
-  }
+  Present at(Id id) const { return whens.has(id) ? Present{whens[id], values[id]} : Present{yes(p), id}; }
 
   // One of two conditions is enough, so neither may be absent: what it reads may be, where the bounds beside
   // it fail.
@@ -52,8 +53,9 @@ struct Splitter {
   Id both(Id x, Id y) { return expr::both(p, x, y, may_miss); }
 
   Present split(Id id, const Term t) {
-    std::vector<Present> a;
-    for (int k = 0; k < t.arity(); ++k) a.push_back(at(t.args[size_t(k)]));
+    const size_t n = size_t(t.arity());
+    std::array<Present, 3> a{};
+    for (size_t k = 0; k < n; ++k) a[k] = at(t.args[k]);
     if (t.op == Op::only) {
       const Id guard = both(a[0].when, a[0].value);
       return {both(guard, a[1].when), a[1].value};
@@ -72,11 +74,9 @@ struct Splitter {
       const Id branch = p.make(Op::select, {a[0].value, a[1].when, a[2].when});
       when = both(when, branch);
     } else {
-      for (size_t k = 1; k < a.size(); ++k) when = both(when, a[k].when);
+      for (size_t k = 1; k < n; ++k) when = both(when, a[k].when);
     }
-    std::vector<Id> v;
-    for (auto& x : a) v.push_back(x.value);
-    return {when, p.make(t.op, v)};
+    return {when, p.over(id, {a[0].value, a[1].value, a[2].value})};
   }
 };
 

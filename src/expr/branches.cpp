@@ -3,7 +3,8 @@
 #include <array>
 #include <cmath>
 #include <optional>
-#include <unordered_map>
+
+#include "tang/expr/term_table.hpp"
 
 namespace tang::expr {
 
@@ -95,18 +96,11 @@ struct Settler {
 
 Id settle_branches(Pool& p, Id id) {
   Settler s{p};
-  std::unordered_map<Id, Id> to;
-  for (Id x : schedule(p, {id})) {
-    const Term t = p[x];
-    if (!t.arity()) {
-      to[x] = x;
-      continue;
-    }
-    std::array<Id, 3> args{};
-    for (int k = 0; k < t.arity(); ++k) args[size_t(k)] = to.at(t.args[size_t(k)]);
-    to[x] = s.made(t, args);
-  }
-  return to.at(id);
+  TermTable to;
+  walk(
+      p, id, to, [](Id) { return false; },
+      [&](Id x) { to.set(x, p[x].arity() ? s.made(p[x], to.of(p[x])) : x); });
+  return to[id];
 }
 
 } // namespace tang::expr

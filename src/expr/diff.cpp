@@ -5,6 +5,7 @@
 #include "tang/base/error.hpp"
 #include "tang/expr/absence.hpp"
 #include "tang/expr/build.hpp"
+#include "tang/expr/term_table.hpp"
 
 namespace tang::expr {
 
@@ -13,23 +14,24 @@ namespace {
 struct Differ {
   Pool& p;
   const std::map<Id, Id>& along; // leaf -> its derivative
-  std::unordered_map<Id, Id> memo = {};
-  std::unordered_map<Id, bool> reads_memo = {};
+  TermTable memo = {}, reads_memo = {};
 
   bool reads_x(Id id) {
     if (along.count(id)) return true;
-    if (auto it = reads_memo.find(id); it != reads_memo.end()) return it->second;
+    if (reads_memo.has(id)) return reads_memo[id];
     bool r = false;
     for (int k = 0; k < p[id].arity(); ++k) r = r || reads_x(p[id].args[size_t(k)]);
-    return reads_memo[id] = r;
+    reads_memo.set(id, r);
+    return r;
   }
 
   Id operator()(Id id) {
     if (auto it = along.find(id); it != along.end()) return it->second;
     if (!reads_x(id)) return p.literal(0.0);
-    if (auto it = memo.find(id); it != memo.end()) return it->second;
+    if (memo.has(id)) return memo[id];
     const Id out = rule(id);
-    return memo[id] = out;
+    memo.set(id, out);
+    return out;
   }
 
   // Sums and products without the zeros and ones that make derivatives unreadable.

@@ -1,11 +1,11 @@
 #include "tang/expr/pool.hpp"
 
 #include <algorithm>
-#include <unordered_set>
 
 #include "tang/base/error.hpp"
 #include "tang/base/hash.hpp"
 #include "tang/base/number.hpp"
+#include "tang/expr/term_table.hpp"
 
 namespace tang::expr {
 
@@ -13,17 +13,26 @@ Id Pool::intern(Term t) {
   uint64_t h = combine(uint64_t(t.op) * 8 + uint64_t(t.type), combine(bits_of(t.r), uint64_t(t.whole)));
   for (int k = 0; k < t.arity(); ++k) h = combine(h, terms_[t.args[size_t(k)]].hash);
   t.hash = h;
-  auto [from, to] = ids_.equal_range(h);
-  for (auto it = from; it != to; ++it) {
-    const Term& o = terms_[it->second];
-    if (o.op == t.op && o.type == t.type && o.args == t.args && bits_of(o.r) == bits_of(t.r) &&
+  if (2 * (terms_.size() + 1) > slots_.size()) spread();
+  size_t at = size_t(h) & (slots_.size() - 1);
+  for (; slots_[at]; at = (at + 1) & (slots_.size() - 1)) {
+    const Term& o = terms_[slots_[at] - 1];
+    if (o.hash == h && o.op == t.op && o.type == t.type && o.args == t.args && bits_of(o.r) == bits_of(t.r) &&
         o.whole == t.whole)
-      return it->second;
+      return slots_[at] - 1;
   }
   terms_.push_back(t);
-  Id id = Id(terms_.size() - 1);
-  ids_.emplace(h, id);
-  return id;
+  slots_[at] = Id(terms_.size());
+  return slots_[at] - 1;
+}
+
+void Pool::spread() {
+  slots_.assign(std::max<size_t>(64, 2 * slots_.size()), 0);
+  for (Id id = 0; id < terms_.size(); ++id) {
+    size_t at = size_t(terms_[id].hash) & (slots_.size() - 1);
+    while (slots_[at]) at = (at + 1) & (slots_.size() - 1);
+    slots_[at] = id + 1;
+  }
 }
 
 Id Pool::literal(const Value& v) {
@@ -38,13 +47,14 @@ Id Pool::number(double v, Type type) {
 Id Pool::leaf(Op op, Type type, int64_t number) { return intern({op, type, {}, 0, number, 0}); }
 
 namespace {
-void check_operands(const Pool& p, Op op, const std::vector<Id>& a) {
+void check_operands(const Pool& p, Op op, const Id* a, size_t count) {
   const OpRow& r = row(op);
-  check(int(a.size()) == r.arity, std::string("arity of ") + r.name);
+  if (int(count) != r.arity) check(false, std::string("arity of ") + r.name);
   auto type = [&](size_t k) { return p[a[k]].type; };
   auto fail = [&](const std::string& why) {
     std::vector<Note> facts;
-    for (Id x : a) facts.push_back({std::string(name(p[x].type)) + "  " + p.print(x), {}});
+    for (size_t k = 0; k < count; ++k)
+      facts.push_back({std::string(name(p[a[k]].type)) + "  " + p.print(a[k]), {}});
     throw Error({}, std::string("`") + r.name + "` " + why, facts,
                 "convert one operand: real(..), index(..) or bits(..)");
   };
@@ -56,14 +66,14 @@ void check_operands(const Pool& p, Op op, const std::vector<Id>& a) {
   if (r.takes == Takes::guarded && type(0) != Type::boolean) fail("takes a condition first");
   const size_t from = r.takes == Takes::guarded ? 1 : 0;
   const bool shift = op == Op::shift_left || op == Op::shift_right;
-  for (size_t k = from + 1; k < a.size(); ++k)
+  for (size_t k = from + 1; k < count; ++k)
     if (type(k) != type(from) && !(shift && (type(k) == Type::index || type(k) == Type::bits)))
       fail("mixes types");
 }
 } // namespace
 
-Id Pool::make(Op op, const std::vector<Id>& a) {
-  check_operands(*this, op, a);
+Id Pool::make(Op op, const Id* a, size_t count) {
+  check_operands(*this, op, a, count);
   Type type = terms_[a[0]].type;
   switch (row(op).gives) {
   case Gives::real: type = Type::real; break;
@@ -74,8 +84,15 @@ Id Pool::make(Op op, const std::vector<Id>& a) {
   default: break;
   }
   Term t{op, type, {}, 0, 0, 0};
-  std::copy(a.begin(), a.end(), t.args.begin());
+  std::copy(a, a + count, t.args.begin());
   return intern(t);
+}
+
+Id Pool::over(Id id, const std::array<Id, 3>& operands) {
+  const Term& t = terms_[id];
+  const size_t count = size_t(t.arity());
+  if (std::equal(operands.begin(), operands.begin() + long(count), t.args.begin())) return id;
+  return make(t.op, operands.data(), count);
 }
 
 bool Pool::before(Id a, Id b) const {
@@ -115,77 +132,75 @@ std::string Pool::print(Id id) const {
   return out;
 }
 
-namespace {
-// Operands first, not below what `stop` says; without recursion: a term may be a hundred thousand deep.
-template <class Stop>
-void walk(const Pool& p, Id root, std::unordered_set<Id>& seen, std::vector<Id>& out, Stop stop) {
+// Rows of tables that are not in use.
+struct TermTable::Spare {
+  std::vector<Row> rows;
+  uint32_t user;
   std::vector<std::pair<Id, int>> open;
-  auto enter = [&](Id id) {
-    if (seen.insert(id).second) open.push_back({id, stop(id) ? p[id].arity() : 0});
-  };
-  enter(root);
-  while (!open.empty()) {
-    auto& [id, next] = open.back();
-    if (next < p[id].arity()) {
-      enter(p[id].args[size_t(next++)]);
-    } else {
-      out.push_back(id);
-      open.pop_back();
-    }
-  }
+};
+
+std::vector<TermTable::Spare>& TermTable::spare() {
+  thread_local std::vector<Spare> all;
+  return all;
 }
-} // namespace
+
+TermTable::TermTable() {
+  auto& all = spare();
+  if (all.empty()) return;
+  rows_ = std::move(all.back().rows), user_ = all.back().user, open = std::move(all.back().open);
+  all.pop_back();
+}
+
+TermTable::~TermTable() {
+  if (!++user_) rows_.clear(), user_ = 1; // rows of the last 2^32 tables are of none
+  open.clear();
+  spare().push_back({std::move(rows_), user_, std::move(open)});
+}
 
 Id substitute(Pool& p, Id root, const std::map<Id, Id>& to) {
   if (to.empty()) return root;
-  std::unordered_set<Id> seen;
-  std::vector<Id> order;
-  walk(p, root, seen, order, [&](Id id) { return to.count(id) > 0; });
-  std::unordered_map<Id, Id> now;
-  for (Id id : order) {
-    const Term t = p[id];
-    if (auto it = to.find(id); it != to.end() || !t.arity()) {
-      now[id] = it != to.end() ? it->second : id;
-      continue;
-    }
-    std::vector<Id> a;
-    bool changed = false;
-    for (int k = 0; k < t.arity(); ++k) {
-      a.push_back(now.at(t.args[size_t(k)]));
-      changed |= a.back() != t.args[size_t(k)];
-    }
-    now[id] = changed ? p.make(t.op, a) : id;
-  }
-  return now.at(root);
+  TermTable now;
+  walk(
+      p, root, now, [&](Id id) { return to.count(id) > 0; },
+      [&](Id id) {
+        const auto it = to.find(id);
+        now.set(id, it != to.end() ? it->second : p.over(id, now.of(p[id])));
+      });
+  return now[root];
 }
 
-Id transplant(const Pool& from, Id id, Pool& to, const std::function<Id(const Term&)>& leaf) {
-  std::unordered_map<Id, Id> done;
-  for (Id x : schedule(from, {id})) {
-    const Term& t = from[x];
-    if (t.op == Op::literal) {
-      done[x] = to.literal(Value{t.type, State::present, t.r, t.whole});
-    } else if (!t.arity()) {
-      done[x] = leaf(t);
-    } else {
-      std::vector<Id> a;
-      for (int k = 0; k < t.arity(); ++k) a.push_back(done.at(t.args[size_t(k)]));
-      done[x] = to.make(t.op, a);
-    }
-  }
-  return done.at(id);
+Id transplant(const Pool& from, Id root, Pool& to, const std::function<Id(const Term&)>& leaf) {
+  TermTable now;
+  walk(
+      from, root, now, [](Id) { return false; },
+      [&](Id id) {
+        const Term t = from[id];
+        const auto args = now.of(t);
+        now.set(id, t.op == Op::literal ? to.literal(Value{t.type, State::present, t.r, t.whole})
+                    : !t.arity()        ? leaf(t)
+                                        : to.make(t.op, args.data(), size_t(t.arity())));
+      });
+  return now[root];
 }
 
 std::vector<Id> schedule(const Pool& p, const std::vector<Id>& roots) {
-  std::unordered_set<Id> seen;
+  TermTable seen;
   std::vector<Id> out;
-  for (Id r : roots) walk(p, r, seen, out, [](Id) { return false; });
+  for (Id r : roots)
+    walk(p, r, seen, [](Id) { return false; }, [&](Id id) { out.push_back(id); });
+  return out;
+}
+
+std::vector<Id> schedule(const Pool& p, Id root) {
+  std::vector<Id> out;
+  walk(p, root, [&](Id id) { out.push_back(id); });
   return out;
 }
 
 void subterms(const Pool& p, Id id, Op op, std::set<Id>& out) {
-  for (Id x : schedule(p, {id}))
+  walk(p, id, [&](Id x) {
     if (p[x].op == op) out.insert(x);
+  });
 }
 
 std::set<Id> subterms(const Pool& p, Id id, Op op) {

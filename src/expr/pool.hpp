@@ -2,10 +2,10 @@
 #pragma once
 #include <array>
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <set>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "tang/expr/op.hpp"
@@ -38,7 +38,14 @@ public:
   Id number(double v, Type type); // the literal `v` in that type
   Id leaf(Op op, Type type, int64_t number);
   // Checks arity and operand types against the op table; a mismatch is an Error that names both.
-  Id make(Op op, const std::vector<Id>& operands);
+  Id make(Op op, const Id* operands, size_t count);
+
+  Id make(Op op, const std::vector<Id>& operands) { return make(op, operands.data(), operands.size()); }
+
+  Id make(Op op, std::initializer_list<Id> operands) { return make(op, operands.begin(), operands.size()); }
+
+  // The term `id` over other operands: itself, where they are its own.
+  Id over(Id id, const std::array<Id, 3>& operands);
 
   // Structural order of two terms, the same on every run: used wherever an order decides an output.
   bool before(Id a, Id b) const;
@@ -46,8 +53,9 @@ public:
 
 private:
   Id intern(Term t);
+  void spread(); // twice the slots
   std::vector<Term> terms_;
-  std::unordered_multimap<uint64_t, Id> ids_;
+  std::vector<Id> slots_; // open addressing by hash; 1 + a term, 0 where there is none
 };
 
 // Replaces terms (usually leaves) by others, bottom up.
@@ -59,6 +67,7 @@ std::set<Id> subterms(const Pool& p, Id id, Op op);
 void subterms(const Pool& p, Id id, Op op, std::set<Id>& out);
 // All distinct subterms of the roots, operands before users, in an order that depends on structure alone.
 std::vector<Id> schedule(const Pool& p, const std::vector<Id>& roots);
+std::vector<Id> schedule(const Pool& p, Id root);
 
 // Evaluates one term; `leaf` answers var, coord, arg and holds.
 using Leaf = std::function<Value(const Term&)>;

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <unordered_map>
 
 #include "tang/expr/build.hpp"
+#include "tang/expr/term_table.hpp"
 
 namespace tang::expr {
 
@@ -19,9 +21,10 @@ public:
       : p_(p), facts_(facts), exact_(exact), order_{&p}, rank_(facts.rank) {}
 
   Id operator()(Id id) {
-    if (auto it = memo_.find(id); it != memo_.end()) return it->second;
+    if (memo_.has(id)) return memo_[id];
     const Id out = simplify(id);
-    return memo_[id] = memo_[out] = out;
+    memo_.set(id, out), memo_.set(out, out);
+    return out;
   }
 
 private:
@@ -51,7 +54,7 @@ private:
   bool exact_;
   Order order_;
   const std::map<Id, int>& rank_;
-  std::unordered_map<Id, Id> memo_;
+  TermTable memo_;
   std::unordered_map<Id, Poly> polys_;
 
   Product one() const { return Product(order_); }
@@ -172,11 +175,9 @@ private:
     return op == Op::add || op == Op::mul || op == Op::neg || (op == Op::recip && type == Type::real);
   }
 
-  Poly poly(Id id) { // once a term: without, a value that is used twice at each of n levels costs 2^n
+  const Poly& poly(Id id) { // once a term: without, a value that is used twice at each of n levels costs 2^n
     if (auto it = polys_.find(id); it != polys_.end()) return it->second;
-    const Poly out = expanded(id);
-    polys_.emplace(id, out);
-    return out;
+    return polys_.emplace(id, expanded(id)).first->second;
   }
 
   Poly expanded(Id id) {
@@ -266,19 +267,19 @@ private:
     // A comparison looks at a NaN and answers something else: below it only exact steps are refinements.
     const bool looks = (t.op == Op::less || t.op == Op::equal || t.op == Op::is_nan) &&
                        p_[t.args[0]].type == Type::real && !exact_;
-    std::vector<Id> a;
+    std::array<Id, 3> a{};
     if (looks) {
       Simplifier below(p_, facts_, true);
-      for (int k = 0; k < t.arity(); ++k) a.push_back(below(t.args[size_t(k)]));
+      for (size_t k = 0; k < size_t(t.arity()); ++k) a[k] = below(t.args[k]);
     } else {
-      for (int k = 0; k < t.arity(); ++k) a.push_back((*this)(t.args[size_t(k)]));
+      for (size_t k = 0; k < size_t(t.arity()); ++k) a[k] = (*this)(t.args[k]);
     }
     const Id out = folded(t, a);
     if (auto it = facts_.truth.find(out); it != facts_.truth.end()) return p_.literal(truth(it->second));
     return out;
   }
 
-  Id folded(const Term& t, std::vector<Id>& a) {
+  Id folded(const Term& t, std::array<Id, 3>& a) {
     auto constant_at = [&](size_t k) { return p_[a[k]].op == Op::literal; };
     auto value = [&](size_t k) { return Value{p_[a[k]].type, State::present, p_[a[k]].r, p_[a[k]].whole}; };
     const bool strict = t.op != Op::select && t.op != Op::only && t.op != Op::or_else;
@@ -317,10 +318,10 @@ private:
     default: // below a comparison sums and products keep their brackets, but not the order of two operands
       if (row(t.op).commutative && p_.before(a[1], a[0])) std::swap(a[0], a[1]);
     }
-    return p_.make(t.op, a);
+    return p_.make(t.op, a.data(), size_t(t.arity()));
   }
 
-  Id compared(Op op, std::vector<Id>& a) {
+  Id compared(Op op, std::array<Id, 3>& a) {
     const Term& u = p_[a[0]];
     const bool number =
         u.type != Type::real || u.op == Op::literal || rank_.count(a[0]); // x == x fails for a NaN
@@ -329,23 +330,23 @@ private:
     if (x != rank_.end() && y != rank_.end())
       return p_.literal(truth(op == Op::less && x->second < y->second));
     if (op == Op::equal && p_.before(a[1], a[0])) std::swap(a[0], a[1]);
-    return p_.make(op, a);
+    return p_.make(op, {a[0], a[1]});
   }
 };
 
 } // namespace
 
 bool never_infinite(const Pool& p, Id id) {
-  std::unordered_map<Id, bool> never;
-  for (Id x : schedule(p, {id})) {
+  TermTable never;
+  walk(p, id, never, [](Id) { return false; }, [&](Id x) {
     const Term& t = p[x];
     bool ok = t.op != Op::log2 && !(t.op == Op::literal && t.type == Type::real && std::isinf(t.r));
     const int from = t.op == Op::select || t.op == Op::only ? 1 : 0, to = t.op == Op::ratio ? 1 : t.arity();
     if (t.type == Type::real && t.op != Op::recip && t.op != Op::to_real)
-      for (int k = from; k < to; ++k) ok = ok && never.at(t.args[size_t(k)]);
-    never[x] = ok;
-  }
-  return never.at(id);
+      for (int k = from; k < to; ++k) ok = ok && never[t.args[size_t(k)]];
+    never.set(x, ok);
+  });
+  return never[id];
 }
 Id simplify(Pool& p, Id id, const Facts& facts, bool exact) { return Simplifier(p, facts, exact)(id); }
 

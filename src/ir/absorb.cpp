@@ -172,7 +172,19 @@ struct Decision {
 };
 } // namespace
 
+struct Decided {
+  Monoid monoid;
+  Result<Absorb> absorbs;
+};
+
 Result<Absorb> absorbing(Pool& p, const Monoid& m) { return Decision{p, m}.run(); }
+
+const Result<Absorb>& absorbing(Graph& g, const Monoid& m) {
+  for (auto& known : g.decided_)
+    if (same(known->monoid, m)) return known->absorbs;
+  g.decided_.push_back(std::make_shared<const Decided>(Decided{m, absorbing(g.pool, m)}));
+  return g.decided_.back()->absorbs;
+}
 
 bool is_plain(const Pool& p, const Monoid& m, Op op) {
   if (m.size() != 1) return false;

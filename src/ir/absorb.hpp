@@ -14,6 +14,8 @@ struct Absorb {
 };
 
 Result<Absorb> absorbing(Pool& p, const Monoid& m);
+// Of a monoid whose terms are the graph's: decided once, and kept with the graph and its copies.
+const Result<Absorb>& absorbing(Graph& g, const Monoid& m);
 
 // A combine that is a plain op of its two operands (sum: add, max: max, ..), whatever the monoid is called.
 bool is_plain(const Pool& p, const Monoid& m, Op op);

@@ -5,8 +5,28 @@
 
 #include "tang/base/hash.hpp"
 #include "tang/base/match.hpp"
+#include "tang/expr/order.hpp"
 
 namespace tang::ir {
+
+Comp::Comp() = default;
+Comp::Comp(const Comp&) = default;
+Comp::Comp(Comp&&) noexcept = default;
+Comp& Comp::operator=(const Comp&) = default;
+Comp& Comp::operator=(Comp&&) noexcept = default;
+Comp::~Comp() = default;
+Recur::Recur() = default;
+Recur::Recur(const Recur&) = default;
+Recur::Recur(Recur&&) noexcept = default;
+Recur& Recur::operator=(const Recur&) = default;
+Recur& Recur::operator=(Recur&&) noexcept = default;
+Recur::~Recur() = default;
+Graph::Graph() = default;
+Graph::Graph(const Graph&) = default;
+Graph::Graph(Graph&&) noexcept = default;
+Graph& Graph::operator=(const Graph&) = default;
+Graph& Graph::operator=(Graph&&) noexcept = default;
+Graph::~Graph() = default;
 
 std::vector<Extent> Comp::extents() const {
   std::vector<Extent> out = points;
@@ -130,18 +150,6 @@ struct Normaliser {
     return out;
   }
 
-  Id ordered(Id root) { // commutative operands in structural order
-    std::unordered_map<Id, Id> done;
-    for (Id x : expr::schedule(g.pool, {root})) {
-      const expr::Term t = g.pool[x];
-      std::vector<Id> a;
-      for (int k = 0; k < t.arity(); ++k) a.push_back(done.at(t.args[size_t(k)]));
-      if (t.arity() == 2 && row(t.op).commutative && g.pool.before(a[1], a[0])) std::swap(a[0], a[1]);
-      done[x] = t.arity() ? g.pool.make(t.op, a) : x;
-    }
-    return done.at(root);
-  }
-
   // Equal reads become one first: a form that uses both has one key, however often it is normalised.
   void merge_equal_reads() {
     std::vector<int> first(c.args.size());
@@ -227,12 +235,12 @@ struct Normaliser {
         to[x] = g.pool.leaf(Op::arg, g.pool[x].type, place[size_t(g.pool[x].whole)]);
       for (Id x : expr::subterms(g.pool, l, Op::holds))
         to[x] = g.pool.leaf(Op::holds, Type::boolean, guard_place[size_t(g.pool[x].whole)]);
-      l = ordered(expr::substitute(g.pool, l, to));
+      l = expr::ordered(g.pool, expr::substitute(g.pool, l, to));
     }
     c.args = std::move(kept);
     c.guards = std::move(kept_guards);
     if (c.monoid)
-      for (Id& e : c.monoid->combine) e = ordered(e);
+      for (Id& e : c.monoid->combine) e = expr::ordered(g.pool, e);
   }
 };
 

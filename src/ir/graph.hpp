@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <variant>
 #include <vector>
 
@@ -73,6 +74,14 @@ struct Comp {
   std::vector<Id> lift;  // one a component: the state of one term
   std::vector<Out> outs; // one a component
 
+  // Compiled once: each is more code than the functions that copy or drop a comprehension by the way.
+  Comp();
+  Comp(const Comp&);
+  Comp(Comp&&) noexcept;
+  Comp& operator=(const Comp&);
+  Comp& operator=(Comp&&) noexcept;
+  ~Comp();
+
   int axis_count() const { return int(points.size() + folds.size()); }
 
   const Extent& extent(int a) const {
@@ -115,6 +124,13 @@ struct Recur {
   std::vector<Emit> emits; // ports: final states, then emits
   NodeId time = 0;         // the step's rank-0 index input
   std::shared_ptr<const Graph> step;
+
+  Recur();
+  Recur(const Recur&);
+  Recur(Recur&&) noexcept;
+  Recur& operator=(const Recur&);
+  Recur& operator=(Recur&&) noexcept;
+  ~Recur();
 };
 
 struct Node {
@@ -136,11 +152,21 @@ struct Output { // a named output of the graph
   Format format = Format::f32;
 };
 
+struct Absorb;
+struct Decided; // a monoid, and whether it absorbs
+
 struct Graph {
   Pool pool;
   std::vector<Node> nodes;
   std::vector<Output> outputs;
   Symbols symbols;
+
+  Graph();
+  Graph(const Graph&);
+  Graph(Graph&&) noexcept;
+  Graph& operator=(const Graph&);
+  Graph& operator=(Graph&&) noexcept;
+  ~Graph();
 
   const Node& operator[](NodeId id) const { return nodes[id]; }
 
@@ -158,7 +184,9 @@ struct Graph {
   std::string label(Port p) const; // for messages: the name, or "node 7"
 
 private:
+  friend const Result<Absorb>& absorbing(Graph& g, const Monoid& m);
   std::unordered_multimap<uint64_t, NodeId> find_;
+  std::vector<std::shared_ptr<const Decided>> decided_; // a proof of many cases: once a monoid
 };
 
 // Is a value of `result` words, made of `read` words, better evaluated in each of three groups that want it

@@ -2,6 +2,7 @@
 #pragma once
 #include <functional>
 #include <map>
+#include <unordered_map>
 
 #include "tang/plan/keyed.hpp"
 #include "tang/ir/condition.hpp"

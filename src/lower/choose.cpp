@@ -189,7 +189,7 @@ struct Chooser {
     if ((f.search = ir::counts_sorted_keys(g, n))) return f;
     if (auto* told = schedule::fields_of(s, g, m.node)) f.held = told->accumulate;
     if (f.held) return f; // term by term
-    auto absorb = ir::absorbing(g.pool, *n.monoid);
+    auto& absorb = ir::absorbing(g, *n.monoid);
     if (!absorb) return f;
     std::set<int> base_axes;
     for (int b : absorb->base) {

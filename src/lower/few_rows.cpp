@@ -111,7 +111,7 @@ std::optional<Choice> few_rows(ir::Graph& g, const plan::Plan& p, const plan::Gr
     const schedule::GroupFields* fields = schedule::fields_of(s, g, m.node);
     if (fields && (fields->roles || fields->accumulate)) return {};
     if (!n.monoid) return {};
-    const auto absorb = ir::absorbing(g.pool, *n.monoid);
+    const auto& absorb = ir::absorbing(g, *n.monoid);
     if (!absorb || !absorb->base.empty() || absorb->added.size() != n.lift.size()) return {};
     MemberForm f;
     f.kind = MemberForm::fold;

@@ -83,7 +83,7 @@ Result<Rewritten> formed(const Graph& g, const std::function<bool(NodeId)>& want
       e.copy(id);
       continue;
     }
-    auto plan = ir::absorbing(e.to.pool, *old->monoid);
+    auto& plan = ir::absorbing(e.to, *old->monoid);
     if (!plan || plan->base.empty()) {
       why = plan ? "the fold has no base" : plan.why();
       e.copy(id);

@@ -1,6 +1,7 @@
 // Factor: a common factor of the terms of a sum comes out.
 #include <algorithm>
 
+#include "tang/expr/term_table.hpp"
 #include "tang/ir/surface.hpp"
 #include "tang/rewrite/rules.hpp"
 #include "tang/rewrite/terms.hpp"
@@ -11,19 +12,20 @@ namespace {
 struct Factorer {
   Pool& p;
   bool fired = false;
-  std::unordered_map<Id, Id> done = {};
+  expr::TermTable done = {};
 
   Id operator()(Id id) {
-    if (auto it = done.find(id); it != done.end()) return it->second;
+    if (done.has(id)) return done[id];
     const expr::Term t = p[id];
     Id out = id;
     if (t.arity()) {
-      std::vector<Id> a;
-      for (int k = 0; k < t.arity(); ++k) a.push_back((*this)(t.args[size_t(k)]));
-      out = p.make(t.op, a);
+      std::array<Id, 3> a{};
+      for (size_t k = 0; k < size_t(t.arity()); ++k) a[k] = (*this)(t.args[k]);
+      out = p.over(id, a);
       if (t.op == Op::add && t.type == Type::real) out = factored(out);
     }
-    return done[id] = out;
+    done.set(id, out);
+    return out;
   }
 
   Id factored(Id sum) {
