@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "tang/expr/effort.hpp"
 #include "tang/kernel/passes.hpp"
 
 namespace tang::emit {
@@ -14,29 +13,32 @@ namespace {
 // Elements: what a pass over far memory asks for before it gets there, alone and beside dear arithmetic, which has more
 // rounds in flight between them.
 constexpr int64_t near_ahead = 128, far_ahead = 512;
-constexpr int dear = 8; // passes of adds
 
 // What a statement touches: an element that moves with the lanes, or what is read or written outside the loop.
 struct Touch {
   int memory;
   Affine at; // the lane's variable taken out
+  int64_t extent; // of the lane's variable
   bool lanes, write, end; // end: written after the loop
 };
 
-Var axis_of(const kernel::Stmt& s) {
+// The columns that a statement goes along in lanes; none where it does something else.
+const TileAxis* row_of(const kernel::Stmt& s) {
   if (auto* a = std::get_if<kernel::Apply>(&s.node))
-    return a->axes.size() == 1 && a->vector == 0 ? a->axes[0].var : -1;
+    return a->axes.size() == 1 && a->vector == 0 ? &a->axes[0] : nullptr;
   if (auto* f = std::get_if<kernel::Fold>(&s.node))
-    return f->kept.empty() && f->folded.size() == 1 && f->vector == 0 ? f->folded[0].var : -1;
-  return -1;
+    return f->kept.empty() && f->folded.size() == 1 && f->vector == 0 ? &f->folded[0] : nullptr;
+  return nullptr;
 }
+
+Var axis_of(const kernel::Stmt& s) { return row_of(s) ? row_of(s)->var : -1; }
 
 void touches(const Unit& u, const kernel::Stmt& s, Var axis, std::vector<Touch>& out) {
   auto add = [&](const Ref& r, bool write, bool end) {
     const Affine at = offset(u, r);
     const int64_t k = coefficient(at, axis);
     bool scattered = !pure(r);
-    out.push_back({r.memory, without(at, axis), k == 1 && !scattered, write, end});
+    out.push_back({r.memory, without(at, axis), row_of(s)->extent, k == 1 && !scattered, write, end});
     if ((k && k != 1) || scattered) out.back().memory = -1 - r.memory; // anywhere
   };
   if (auto* a = std::get_if<kernel::Apply>(&s.node)) {
@@ -53,8 +55,9 @@ bool agree(const Touch& a, const Touch& b) {
   const int ma = a.memory < 0 ? -1 - a.memory : a.memory, mb = b.memory < 0 ? -1 - b.memory : b.memory;
   if (ma != mb || (!a.write && !b.write)) return true;
   const Affine apart = a.at - b.at;
-  if (a.memory >= 0 && b.memory >= 0 && !a.lanes && !b.lanes && apart.terms.empty() && apart.c) return true; // two elements
   if (a.memory < 0 || b.memory < 0) return false;
+  const int64_t elements = std::max(a.lanes ? a.extent : 1, b.lanes ? b.extent : 1);
+  if (apart.terms.empty() && std::abs(apart.c) >= elements) return true; // two rows
   if (!a.write) return b.end || (a.lanes == b.lanes && a.at == b.at); // read before it is overwritten
   if (a.end || b.end) return a.end && b.end;
   return a.lanes && b.lanes && a.at == b.at;
@@ -86,6 +89,10 @@ const kernel::Body& body_of(const kernel::Stmt& s) {
 
 const std::vector<Ref>& reads(const kernel::Stmt& s) { return body_of(s).refs; }
 
+bool is_same_row(const Unit& u, const Ref& a, Var along_a, const Ref& b, Var along_b) {
+  return without(offset(u, a), along_a) == without(offset(u, b), along_b);
+}
+
 // Elements that an earlier pass of the run writes where this one reads them. False: they are not kept as they are
 // computed.
 bool hand_over(const Unit& u, Run& run, const kernel::Stmt& s) {
@@ -95,6 +102,7 @@ bool hand_over(const Unit& u, Run& run, const kernel::Stmt& s) {
       bool found = false;
       for (size_t k = 0; a && k < a->dst.size(); ++k) {
         if (a->dst[k].memory != reads(s)[r].memory) continue;
+        if (!is_same_row(u, a->dst[k], axis_of(*run.statements[from]), reads(s)[r], axis_of(s))) continue;
         if (u.memory(a->dst[k].memory).format != (u.wide ? Format::f64 : Format::f32)) return false;
         run.handed.push_back({from, k, run.statements.size(), int(r)});
         found = true;
@@ -173,29 +181,32 @@ void ask(Unit& u, int memory, const std::string& at, int near) {
 }
 
 // What was planned for one of the statements; else the last pass that reads far memory, which brings in what the
-// others read later, asks a little ahead.
+// others read later, asks a little ahead, and so do its copies for the rows beside.
 void fetch(Unit& u, const Run& run, const std::string& at) {
-  std::pair<int, std::string> last = {-1, ""};
+  bool planned = false;
   for (size_t s = 0; s < run.statements.size(); ++s)
     for (auto& p : u.prefetches)
       if (p.host == node_of(*run.statements[s])) {
         const Var axis = axis_of(*run.statements[s]);
         ask(u, p.memory, text(without(p.at, axis)) + " + " + at, 2);
-        last = {p.memory, ""};
+        planned = true;
       }
-  if (last.first >= 0) return;
+  if (planned) return;
   int effort = 0;
   for (auto* s : run.statements)
-    for (Id v : body_of(*s).values) effort = std::max(effort, expr::effort(*u.k.pool, v));
-  const int64_t ahead = effort >= dear ? far_ahead : near_ahead;
-  for (size_t s = 0; s < run.statements.size(); ++s) {
+    effort = std::max(effort, kernel::effort_along(*u.k.pool, body_of(*s), axis_of(*s)));
+  const int64_t ahead = effort >= kernel::dear_pass ? far_ahead : near_ahead;
+  const std::vector<Id>* bringing = nullptr;
+  for (size_t s = run.statements.size(); s-- > 0;) {
+    const std::vector<Id>& values = body_of(*run.statements[s]).values;
+    if (bringing && values != *bringing) continue;
     std::vector<Touch> here;
     touches(u, *run.statements[s], axis_of(*run.statements[s]), here);
-    for (auto& t : here)
-      if (is_far(u, t))
-        last = {t.memory, text(t.at + kernel::constant(ahead)) + " + " + at};
+    const auto far = std::find_if(here.rbegin(), here.rend(), [&](const Touch& t) { return is_far(u, t); });
+    if (far == here.rend()) continue;
+    ask(u, far->memory, text(far->at + kernel::constant(ahead)) + " + " + at, 3);
+    bringing = &values;
   }
-  if (last.first >= 0) ask(u, last.first, last.second, 3);
 }
 } // namespace
 
@@ -212,9 +223,11 @@ size_t print_joint(Unit& u, const kernel::Block& b, size_t at) {
   const std::string end = number(run.passes[0][0]->axis().extent);
   u.open("for (int64_t " + i + " = 0; " + i + " < " + end + "; " + i + " += " + step + ")");
   fetch(u, run, i);
+  std::set<Var> named; // rows beside each other share a variable
   for (size_t s = 0; s < run.passes.size(); ++s) {
     auto& p = run.passes[s];
-    u.line("const int64_t " + name(p[0]->axis().var) + " = " + i + ";");
+    const Var along = p[0]->axis().var;
+    if (named.insert(along).second) u.line("const int64_t " + name(along) + " = " + i + ";");
     for (auto& h : run.handed)
       for (size_t w = 0; h.to == s && w < p.size(); ++w)
         p[w]->terms().name_ref(h.ref, run.passes[h.from][w]->value(h.k));
@@ -224,8 +237,9 @@ size_t print_joint(Unit& u, const kernel::Block& b, size_t at) {
     for (size_t w = 0; w < p.size(); ++w) p[w]->combine(int(w));
   }
   // All reads before all writes: a read of the same place of another page waits for a write, as if it were one.
-  for (int w = 0; w < joined_chains; ++w)
-    for (auto& p : run.passes) p[size_t(w)]->store();
+  // A whole line of one row, then of the next: lines that bypass the caches are put together in few places.
+  for (auto& p : run.passes)
+    for (auto& way : p) way->store();
   u.close();
   for (auto& p : run.passes) u.open(""), p[0]->after(), u.close();
   u.close();

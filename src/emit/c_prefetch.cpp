@@ -4,30 +4,13 @@
 #include <algorithm>
 
 #include "tang/emit/c_kernel.hpp"
-#include "tang/expr/effort.hpp"
+#include "tang/kernel/passes.hpp"
 
 namespace tang::emit {
 
 namespace {
 constexpr int64_t least = 1 << 10,
                   most = 256 << 10; // bytes a round: more than a page of streams, less than the L2
-
-// Of the terms that move with a variable: the others are evaluated once.
-int effort_along(const Unit& u, const kernel::Body& b, Var v) {
-  std::set<Id> moving;
-  int out = 0;
-  for (Id id : expr::schedule(*u.k.pool, b.values)) {
-    const expr::Term& t = (*u.k.pool)[id];
-    bool moves = t.op == expr::Op::coord && t.whole == v;
-    if (t.op == expr::Op::arg)
-      for (auto& c : b.refs[size_t(t.whole)].index) moves |= coefficient(c.affine, v) != 0 || !c.refs.empty();
-    for (int k = 0; k < t.arity(); ++k) moves |= moving.count(t.args[size_t(k)]) > 0;
-    if (!moves) continue;
-    moving.insert(id);
-    out += expr::effort(t.op);
-  }
-  return out;
-}
 
 // An axis of one point is at 0.
 Affine settled(const Unit& u, Affine a) {
@@ -65,12 +48,12 @@ void plan_prefetches(Unit& u, const kernel::Block& body, Var v, int64_t step) {
     late |= std::holds_alternative<kernel::Loop>(s.node);
     if (auto* a = std::get_if<kernel::Apply>(&s.node); a && a->vector >= 0) {
       passes.push_back({a, &a->body, lanes_last(a->axes, size_t(a->vector)),
-                        effort_along(u, a->body, a->axes[size_t(a->vector)].var), late});
+                        kernel::effort_along(*u.k.pool, a->body, a->axes[size_t(a->vector)].var), late});
     } else if (auto* f = std::get_if<kernel::Fold>(&s.node); f && f->vector >= 0) {
       std::vector<TileAxis> axes = f->kept;
       axes.insert(axes.end(), f->folded.begin(), f->folded.end());
       passes.push_back({f, &f->body, lanes_last(axes, size_t(f->vector)),
-                        effort_along(u, f->body, axes[size_t(f->vector)].var), late});
+                        kernel::effort_along(*u.k.pool, f->body, axes[size_t(f->vector)].var), late});
     }
   }
   auto row_of = [&](const Pass& p, const Ref& r) {
@@ -82,6 +65,21 @@ void plan_prefetches(Unit& u, const kernel::Block& body, Var v, int64_t step) {
   std::set<std::string> all; // rows that some pass of this round reads
   for (auto& p : passes)
     for (auto& r : p.body->refs) all.insert(called(r, row_of(p, r)));
+  auto is_far = [&](const Ref& r) {
+    const Memory& m = u.memory(r.memory);
+    return m.home == kernel::Home::global && m.format == Format::f32 && m.size() * 4 >= u.o.stream_bytes && pure(r);
+  };
+  // Rows of a memory that move with the loop and that no pass has read in the round before.
+  auto brings = [&](const Pass& p, const Ref& r) {
+    const Affine at = offset(u, r);
+    if (!is_far(r) || p.axes.empty() || !coefficient(at, v) || coefficient(at, p.axes.back().var) != 1) return false;
+    return !all.count(called(r, row_of(p, r) + kernel::constant(step * coefficient(at, v))));
+  };
+  auto brings_beside = [&](const Pass& q, int memory, const std::string& name) { // another row of that memory
+    return std::any_of(q.body->refs.begin(), q.body->refs.end(), [&](const Ref& r) {
+      return r.memory == memory && brings(q, r) && called(r, row_of(q, r)) != name;
+    });
+  };
   std::vector<std::string> seen; // rows of a memory
   for (size_t first = 0; first < passes.size(); ++first) {
     const Pass& p = passes[first];
@@ -90,22 +88,17 @@ void plan_prefetches(Unit& u, const kernel::Block& body, Var v, int64_t step) {
     for (auto& a : p.axes) bytes *= a.extent;
     if (bytes < least || bytes > most) continue;
     for (auto& r : p.body->refs) {
-      const Memory& m = u.memory(r.memory);
-      if (m.home != kernel::Home::global || m.format != Format::f32 || m.size() * 4 < u.o.stream_bytes ||
-          !pure(r))
-        continue;
+      if (!brings(p, r)) continue;
       const Affine at = offset(u, r);
-      if (!coefficient(at, v) || coefficient(at, p.axes.back().var) != 1) continue;
-      const Affine row = row_of(p, r);
-      const std::string name = called(r, row);
+      const std::string name = called(r, row_of(p, r));
       if (std::find(seen.begin(), seen.end(), name) != seen.end()) continue;
-      if (all.count(called(r, row + kernel::constant(step * coefficient(at, v))))) continue;
       const Pass* host = nullptr;
       for (size_t h = first + 1; h < passes.size(); ++h) {
         const Pass& q = passes[h];
         bool same = q.axes.size() == p.axes.size();
         for (size_t i = 0; same && i < q.axes.size(); ++i) same = q.axes[i].extent == p.axes[i].extent;
-        if (same && (!host || q.effort >= host->effort)) host = &q; // the last: near to its use
+        // The last: near to its use. One that waits for a row beside has no time to spare.
+        if (same && !brings_beside(q, r.memory, name) && (!host || q.effort >= host->effort)) host = &q;
       }
       seen.push_back(name);
       if (!host) continue;

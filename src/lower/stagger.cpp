@@ -61,6 +61,7 @@ bool names_coordinate(const Kernel& k, const kernel::Body& b, Var v) {
 struct Rows {
   Kernel& k;
   int64_t rows = 0;
+  int64_t beside = 1; // rows that a stage has at a time
   size_t first = 0;                 // statement; those before are Lets
   std::vector<Var> row_of = {};     // of each statement
   std::vector<int> stage = {};      // of each statement: how many rows it is behind the first one
@@ -151,8 +152,21 @@ struct Rows {
     return 0;
   }
 
-  // Statement s for one row.
-  Stmt at_row(size_t s, const Affine& row) {
+  // A core that only waits reads two streams at once faster than one; one that computes needs its registers.
+  bool has_dear_pass() const {
+    for (size_t s = first; s < k.body.size(); ++s) {
+      if (!is_wide[s]) continue;
+      const auto* a = std::get_if<Apply>(&k.body[s].node);
+      const auto* f = std::get_if<Fold>(&k.body[s].node);
+      const kernel::Body& body = a ? a->body : f->body;
+      const TileAxis& column = a ? a->axes.back() : f->folded.empty() ? f->kept.back() : f->folded.back();
+      if (kernel::effort_along(*k.pool, body, column.var) >= kernel::dear_pass) return true;
+    }
+    return false;
+  }
+
+  // Statement s for one row, which is number `place` of those beside each other.
+  Stmt at_row(size_t s, const Affine& row, int64_t place) {
     Stmt out = k.body[s];
     const Var v = row_of[s];
     leading(out)->erase(leading(out)->begin());
@@ -166,7 +180,7 @@ struct Rows {
       const int64_t c = kernel::coefficient(x, v);
       if (!c) return;
       x = x + kernel::variable(v, -c);
-      if (!ref || !is_long(ref->memory)) x = x + c * row;
+      x = x + c * (ref && is_long(ref->memory) ? kernel::constant(place) : row);
     });
     return out;
   }
@@ -191,21 +205,24 @@ struct Rows {
     for (bool after : {false, true})
       for (int g = to; g >= from; --g)
         for (size_t s = first; s < k.body.size(); ++s)
-          if (stage[s] == g && may_follow(s) == after) out.push_back(at_row(s, t - kernel::constant(g)));
+          if (stage[s] == g && may_follow(s) == after)
+            for (int64_t i = 0; i < beside; ++i)
+              out.push_back(at_row(s, beside * (t - kernel::constant(g)) + kernel::constant(i), i));
   }
 
   void run(int last) {
+    const int64_t times = rows / beside;
     kernel::Block out(k.body.begin(), k.body.begin() + long(first));
     for (int t = 0; t < last; ++t) at_time(kernel::constant(t), 0, t, out);
     kernel::Loop steady;
     steady.var = k.fresh("row");
-    steady.begin = kernel::constant(last), steady.end = kernel::constant(rows);
+    steady.begin = kernel::constant(last), steady.end = kernel::constant(times);
     at_time(kernel::variable(steady.var), 0, last, steady.body);
     out.push_back({std::move(steady)});
-    for (int t = 0; t < last; ++t) at_time(kernel::constant(rows + t), t + 1, last, out);
+    for (int t = 0; t < last; ++t) at_time(kernel::constant(times + t), t + 1, last, out);
     k.body = std::move(out);
     for (size_t m = 0; m < k.memories.size(); ++m)
-      if (is_long(int(m))) k.memories[m].shape[0] = 1;
+      if (is_long(int(m))) k.memories[m].shape[0] = beside;
   }
 };
 } // namespace
@@ -213,6 +230,7 @@ struct Rows {
 bool stagger_rows(Kernel& k) {
   Rows r{k};
   const int last = r.fits() ? r.finds_stages() : 0;
+  if (last && r.rows % 2 == 0 && r.rows / 2 > last && !r.has_dear_pass()) r.beside = 2;
   if (last) r.run(last);
   return last > 0;
 }

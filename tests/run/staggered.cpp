@@ -50,7 +50,7 @@ Graph log_softmax() {
   return b.graph();
 }
 
-Graph norm() {
+Graph norm(int64_t rows = ::rows) {
   Builder b;
   Tensor x = b.input("x", {rows, columns}), gain = b.input("gain", {columns});
   auto [i, j] = axes<"i j">();
@@ -86,9 +86,19 @@ TEST(staggered, every_width_of_vectors) {
     }
 }
 
+// Rows that pair and rows that do not, and few of them.
+TEST(staggered, any_number_of_rows) {
+  for (int64_t n : {4, 6, 7, 62, 63}) {
+    run::Options o;
+    o.target.workers = 1;
+    expect_program(norm(n), {}, o);
+  }
+}
+
 // The passes of a row share a loop with those of the rows beside it: one reads far memory, one computes, one stores.
+// Where none computes much there are two rows of each.
 TEST(staggered, passes_share_a_loop) {
-  for (auto& [g, passes] : {std::pair{softmax(), 4}, {log_softmax(), 3}, {norm(), 3}}) {
+  for (auto& [g, passes] : {std::pair{softmax(), 4}, {log_softmax(), 3}, {norm(), 6}}) {
     run::Options o;
     o.target.lanes = 8;
     o.target.workers = 1;
