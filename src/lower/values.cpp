@@ -147,20 +147,21 @@ void Emitters::values(const std::vector<plan::Member>& members, const std::vecto
       }
       return core && tile;
     };
+    // A bound of another axis masks the other side, which has no tile here.
+    bool pieces_on_core = true;
+    for (auto& piece : *domains[m])
+      for (auto& f : piece)
+        for (int a : axes_of(n, f)) pieces_on_core &= members[m].axis[size_t(a)] >= 0;
     for (auto& [component, c] : forms[m].contractions) {
       std::vector<Id> product;
       for (int x : c.sides.a) product.push_back(c.factors[size_t(x)]);
-      if (on_core(product)) wanted.push_back({m, component, product, expr::present(f_.g.pool, n.lift[size_t(component)]).when});
+      if (pieces_on_core && on_core(product)) wanted.push_back({m, component, product, expr::present(f_.g.pool, n.lift[size_t(component)]).when});
     }
     // Dead terms lie in the tile as 0: the identity of a sum alone.
     if (forms[m].kind != MemberForm::fold || n.lift.size() != 1 || !ir::is_plain(f_.g.pool, *n.monoid, Op::add) ||
         n.monoid->identity[0].type != expr::Type::real)
       continue;
     const expr::Present lift = expr::present(f_.g.pool, n.lift[0]);
-    bool pieces_on_core = true;
-    for (auto& piece : *domains[m])
-      for (auto& f : piece)
-        for (int a : axes_of(n, f)) pieces_on_core &= members[m].axis[size_t(a)] >= 0;
     for (int a : axes_of(f_.g, n, lift.when)) pieces_on_core &= members[m].axis[size_t(a)] >= 0;
     if (pieces_on_core && on_core({lift.value})) wanted.push_back({m, 0, {lift.value}, lift.when});
   }
