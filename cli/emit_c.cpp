@@ -22,12 +22,15 @@ int emit_c(const Common& c, const std::string& file, const std::string& name, in
   for (auto& size : sizes) {
     const size_t equals = size.find('=');
     const std::string digits = equals == std::string::npos ? "" : size.substr(equals + 1);
-    if (!equals || digits.empty() || digits.size() > 12 || digits.find_first_not_of("0123456789") != std::string::npos)
-      throw Error({}, "'" + run::in_comment(size) + "' sets no size", {}, "write a symbol and its value: --set seq=32");
+    const bool whole = equals && !digits.empty() && digits.find_first_not_of("0123456789") == std::string::npos;
+    if (!whole) throw Error({}, "'" + run::in_comment(size) + "' sets no size", {}, "write a symbol and its value: --set seq=32");
+    if (digits.size() > 12)
+      throw Error({}, "'" + run::in_comment(size) + "' is too large", {{"a size has 12 digits at most", {}}}, "set a smaller one");
     given[size.substr(0, equals)] = std::stoll(digits);
     s.file += " --set " + size;
   }
   const ir::Graph g = read_graph(file, given);
+  refuse_too_large(g);
   run::Options o;
   o.target = target::c_target(lanes, 1);
   const run::Derivation d = run::derive(g, o);

@@ -63,6 +63,7 @@ int fuzz_targets(const Common& c, const FuzzArguments& a) {
       fuzz::Choices choices(fuzz::sequence(a.choices));
       const fuzz::Case k = a.file.empty() ? fuzz::generate(choices, fuzz::reach_on(target, s))
                                           : fuzz::case_of(read_text(a.file), a.file);
+      if (!a.file.empty()) need_output(k.graph, a.file);
       if (a.show) std::printf("%s", fuzz::repro(k, {0, target, "none", "as drawn", fuzz::sequence(a.choices), ""}).c_str());
       for (auto& f : fuzz::try_case(k, target, s)) {
         std::printf("%s", fuzz::repro(k, {0, target, f.kind, f.what, fuzz::sequence(a.choices), ""}).c_str());

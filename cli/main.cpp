@@ -1,17 +1,78 @@
 // The command line: one table of verbs, one meaning each.
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <cstdio>
+#include <cstdlib>
+#include <iostream>
+#include <new>
+#include <system_error>
 
 #include "tang/cli/measured.hpp"
+#include "tang/text/syntax.hpp"
 
 using namespace tang;
+
+namespace {
+// A number above 0 that is finite: no NaN, which every comparison would let pass or fail alike.
+CLI::Validator above_zero() {
+  return {[](std::string& s) {
+            char* end = nullptr;
+            const double v = std::strtod(s.c_str(), &end);
+            const bool good = end != s.c_str() && !*end && std::isfinite(v) && v > 0;
+            return good ? std::string() : "'" + s + "' is no number above 0";
+          },
+          "above 0"};
+}
+
+// The word after `tang` that is no verb, with those that are.
+void refuse_unknown_verb(const CLI::App& app, int argc, char** argv) {
+  if (argc < 2 || argv[1][0] == '-') return;
+  std::vector<std::string> verbs;
+  for (auto* a : app.get_subcommands({})) verbs.push_back(a->get_name());
+  if (std::find(verbs.begin(), verbs.end(), argv[1]) != verbs.end()) return;
+  std::string all;
+  for (auto& v : verbs) all += (all.empty() ? "" : ", ") + v;
+  const std::string near = text::nearest(argv[1], verbs);
+  throw Error({}, "there is no command '" + text::shown(argv[1]) + "'", {{"commands are " + all, {}}},
+              near.empty() ? "tang --help says what each does" : "did you mean '" + near + "'?");
+}
+
+// The status of a run whose output may not have arrived, on a full disk.
+int finished(int status) {
+  std::cout.flush();
+  if (std::fflush(stdout) == 0 && !std::ferror(stdout) && std::cout) return status;
+  std::fprintf(stderr, "error: cannot write the output\n  fix: check the space left where it goes\n");
+  return status ? status : 1;
+}
+
+int failed(const std::string& what) {
+  // Problems of a .tang file begin so by themselves.
+  std::fprintf(stderr, "%s%s\n", what.rfind("error[", 0) == 0 ? "" : "error: ", what.c_str());
+  return 1;
+}
+
+int guarded(const std::function<int()>& act) {
+  try {
+    return act();
+  } catch (const Error& e) {
+    return failed(e.what());
+  } catch (const Bug& e) {
+    std::fprintf(stderr, "%s\nthis is a bug in tang: please report it with the file that caused it\n", e.what());
+    return 70;
+  } catch (const std::bad_alloc&) {
+    return failed("not enough memory\n  fix: smaller sizes, or another machine");
+  } catch (const std::system_error& e) {
+    return failed(std::string("the system refused: ") + e.what() + "\n  fix: fewer threads, or a higher limit");
+  }
+}
+} // namespace
 
 int main(int argc, char** argv) {
   CLI::App app{"tang: kernels are derived, not written"};
   app.require_subcommand(1);
   cli::Common c;
   auto shared = [&](CLI::App* a) {
-    a->add_option("--threads", c.threads, "threads of the C target (default: all)");
+    a->add_option("--threads", c.threads, "threads of the C target (default: all)")->check(CLI::Range(1, 1024));
     a->add_option("--cache", c.cache,
                   "folder of compiled kernels (default: $TANG_CACHE_DIR, else ~/.cache/tang)");
     a->add_flag("--json", c.json, "print exactly one JSON document");
@@ -30,7 +91,7 @@ int main(int argc, char** argv) {
       "demo", "five programs: naive graphs become kernels, run, and are checked\n  tang demo"));
   demo->add_option("--out", c.out, "folder of report.html, results.json and trace.json")
       ->default_val("build/demo");
-  demo->add_option("--scale", scale, "multiplies the sizes")->default_val(1);
+  demo->add_option("--scale", scale, "multiplies the sizes")->default_val(1)->check(CLI::Range(1, 64));
   demo->callback([&] { act = [&] { return cli::demo(c, scale); }; });
 
   auto* run =
@@ -41,7 +102,7 @@ int main(int argc, char** argv) {
   run->add_option("--tokenizer", tokenizer,
                   "its tokenizer (default: tok512.bin or tokenizer.bin beside the model)");
   run->add_option("--prompt", prompt, "text to continue");
-  run->add_option("--tokens", tokens, "tokens to generate")->default_val(64);
+  run->add_option("--tokens", tokens, "tokens to generate")->default_val(64)->check(CLI::Range(0, 1 << 30));
   run->add_option("--seed", seed, "of random inputs and of sampling")->default_val(1);
   run->add_flag("--greedy", greedy, "always the most likely token");
   std::string schedule;
@@ -49,7 +110,7 @@ int main(int argc, char** argv) {
   run->add_option("--schedule", schedule, "a .tangsched file (default: the tuned schedule that the cache knows)");
   run->add_flag("--locked", locked, "refuse a schedule that does not give the very kernels it was made with");
   double limit = 0;
-  run->add_option("--budget", limit, "refuse what may be further off than this, by proof or predicted from the inputs");
+  run->add_option("--budget", limit, "refuse what may be further off than this, by proof or predicted from the inputs")->check(above_zero());
   run->add_option("--target", target, "what it runs on, of those that `tang devices` lists (default: c)");
   run->callback([&] {
     act = [&] {
@@ -101,7 +162,7 @@ int main(int argc, char** argv) {
   verify->add_option("--builder", matrix.builder, "with --all: this one alone")->needs(all);
   verify->add_option("--target", target, "what it runs on (default: c; with --all: everything found)");
   verify->add_option("--seed", seed, "of the random inputs")->default_val(1);
-  verify->add_option("--budget", budget, "largest error relative to the largest value")->default_val(1e-4);
+  verify->add_option("--budget", budget, "largest error relative to the largest value")->default_val(1e-4)->check(above_zero());
   verify->add_option("--schedule", schedule, "a .tangsched file");
   std::string record;
   verify->add_option("--record", record, "a file for what each kernel stored: see tang diff");
@@ -118,7 +179,7 @@ int main(int argc, char** argv) {
               "  tang verify F.tang --record a; tang verify F.tang --target vulkan --record b; tang diff a b"));
   diff->add_option("a", file, "what tang verify --record wrote")->required();
   diff->add_option("b", other, "of another run of the same graph and seed")->required();
-  diff->add_option("--budget", budget, "largest difference relative to the largest value")->default_val(1e-4);
+  diff->add_option("--budget", budget, "largest difference relative to the largest value")->default_val(1e-4)->check(above_zero());
   diff->callback([&] { act = [&] { return cli::diff_runs(c, file, other, budget); }; });
 
   auto* emit =
@@ -144,7 +205,7 @@ int main(int argc, char** argv) {
   std::string coq;
   auto* bound = shared(app.add_subcommand("bound", "the least traffic of each kernel of a .tang file, with certificates\n  tang bound examples/attention.tang --bytes 233472"));
   bound->add_option("file", file, "a .tang file")->required();
-  bound->add_option("--bytes,--memory", memory, "fast memory, in bytes (in words with --words)")->default_val(1 << 20);
+  bound->add_option("--bytes,--memory", memory, "fast memory, in bytes (in words with --words)")->default_val(1 << 20)->check(above_zero());
   bound->add_flag("--words", in_words, "count elements, not bytes");
   bound->add_flag("--as-written", as_written, "the graph before it is rewritten");
   bound->add_option("--coq", coq, "folder for the certificates as Coq files");
@@ -155,9 +216,9 @@ int main(int argc, char** argv) {
                                            "  tang tune examples/attention.tang -o attention.tangsched"));
   tune->add_option("program", file, "a .tang file, or a program of the demonstration")->required();
   tune->add_option("-o,--output", tuning.out, "the schedule's file (of several programs: a folder)");
-  tune->add_option("--seconds", tuning.seconds, "longest search of a program")->default_val(30);
-  tune->add_option("--candidates", tuning.most, "candidates of a group that are timed")->default_val(8);
-  tune->add_option("--budget", tuning.budget, "largest error relative to the largest value")->default_val(1e-4);
+  tune->add_option("--seconds", tuning.seconds, "longest search of a program")->default_val(30)->check(above_zero());
+  tune->add_option("--candidates", tuning.most, "candidates of a group that are timed")->default_val(8)->check(CLI::Range(1, 1 << 20));
+  tune->add_option("--budget", tuning.budget, "largest error relative to the largest value")->default_val(1e-4)->check(above_zero());
   tune->add_option("--seed", tuning.seed, "of the random inputs")->default_val(1);
   tune->add_option("--report", tuning.report, "folder for pictures (SVG)");
   tune->add_flag("--precision", tuning.precision, "then narrower storage and parts of folds, within the budget");
@@ -221,15 +282,17 @@ int main(int argc, char** argv) {
     };
   });
 
-  CLI11_PARSE(app, argc, argv);
-  try {
-    return act();
-  } catch (const Error& e) {
-    std::fprintf(stderr, "error: %s\n", e.what());
+  if (argc == 1) {
+    std::fputs(app.help().c_str(), stderr);
     return 1;
-  } catch (const Bug& e) {
-    std::fprintf(stderr, "%s\nthis is a bug in tang: please report it with the file that caused it\n",
-                 e.what());
-    return 70;
   }
+  return finished(guarded([&] {
+    refuse_unknown_verb(app, argc, argv);
+    try {
+      app.parse(argc, argv);
+    } catch (const CLI::ParseError& e) { // --help is one as well
+      return app.exit(e) ? 1 : 0;
+    }
+    return act();
+  }));
 }

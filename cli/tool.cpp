@@ -4,9 +4,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <sstream>
 #include <thread>
@@ -70,14 +72,18 @@ Host open_host_in(const Common& c, const std::string& cache) {
   return h;
 }
 
+double memory_bytes() { return double(sysconf(_SC_PHYS_PAGES)) * double(sysconf(_SC_PAGESIZE)); }
+
 bool exists(const std::string& path) {
   struct stat s;
   return stat(path.c_str(), &s) == 0;
 }
 
 std::string read_text(const std::string& path) {
+  struct stat is;
+  if (stat(path.c_str(), &is) == 0 && S_ISDIR(is.st_mode)) throw Error({}, "'" + path + "' is a folder", {}, "name a file");
   std::ifstream in(path, std::ios::binary);
-  if (!in) throw Error({}, "cannot read '" + path + "'", {}, "check the path");
+  if (!in) throw Error({}, "cannot read '" + path + "'", {{std::strerror(errno), {}}}, "check the path and its permissions");
   std::ostringstream s;
   s << in.rdbuf();
   return s.str();

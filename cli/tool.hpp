@@ -34,11 +34,14 @@ run::TargetOptions target_options(const Common& c);
 run::Opened open_or_throw(const Common& c, const std::string& target); // Error: why it cannot be used here
 int thread_count(const Common& c);
 std::string read_text(const std::string& path); // Error when it cannot be read
+double memory_bytes();                          // of this machine; 0 or less: unknown
 void write_text(const std::string& path, const std::string& text);
 bool exists(const std::string& path);
 
 // A graph with every symbol bound: as given, else to the smallest round value that its declaration allows, said on stderr.
 ir::Graph read_graph(const std::string& file, const ir::Bindings& given = {});
+void need_output(const ir::Graph& g, const std::string& file); // Error where it has none
+void refuse_too_large(const ir::Graph& g); // Error where its inputs and outputs are more than this machine holds
 
 // Statistics of repeated runs, in seconds.
 struct Timing {

@@ -186,6 +186,7 @@ int tune_program(const Common& c, const std::string& name, const TuneFlags& flag
       o.schedule = tune::untimed(p.graph, o, machine);
       t.record = tune::record_of(p.graph, run::derive(p.graph, o), o);
     } else {
+      refuse_too_large(p.graph);
       t = tune::tune(p.graph, random_inputs(p.graph, flags.seed), h.options, h.compiler, machine, how);
     }
     if (flags.precision && !interrupted.load()) narrow(p, h, flags, t);

@@ -11,11 +11,17 @@
 
 namespace tang::cli {
 
+void need_output(const ir::Graph& g, const std::string& file) {
+  if (g.outputs.empty())
+    throw Error({}, "'" + file + "' has no output", {{"what no output reads is not computed", {}}}, "add a line `output NAME` for each result");
+}
+
 ir::Graph read_graph(const std::string& file, const ir::Bindings& given) {
   const std::string source = read_text(file);
   text::Reading r = text::read(source, file);
   for (auto& w : r.warnings) std::fprintf(stderr, "%s\n", text::render(w, source, file).c_str());
   if (!r.graph) throw text::Problems(r.problems, text::render(r.problems, source, file));
+  need_output(*r.graph, file);
   std::map<std::string, bool> symbols;
   for (auto& n : r.graph->nodes)
     if (auto* in = n.input())
@@ -38,6 +44,30 @@ ir::Graph read_graph(const std::string& file, const ir::Bindings& given) {
     std::fprintf(stderr, "symbol %s = %lld\n", name.c_str(), static_cast<long long>(v));
   }
   return ir::bind(*r.graph, values).graph;
+}
+
+void refuse_too_large(const ir::Graph& g) {
+  double bytes = 0, largest = 0;
+  std::string name;
+  auto add = [&](ir::Port p, const std::string& of, double element) {
+    double n = element;
+    for (auto& e : g.shape(p)) n *= double(e.value());
+    bytes += n;
+    if (n > largest) largest = n, name = of;
+  };
+  for (ir::NodeId id = 0; id < g.nodes.size(); ++id)
+    if (auto* in = g[id].input()) add({id, 0}, g[id].name, 8 + expr::row(in->format).bits / 8.0); // random numbers are made in f64
+  for (auto& o : g.outputs) add(o.port, o.name, 4);
+  const double here = memory_bytes();
+  if (here <= 0 || bytes <= here) return;
+  auto text = [](double b) {
+    char out[32];
+    std::snprintf(out, sizeof out, "%.3g GiB", b / 0x1p30);
+    return std::string(out);
+  };
+  throw Error({}, "inputs and outputs do not fit this machine",
+              {{"they take " + text(bytes) + ", '" + text::shown(name) + "' alone " + text(largest), {}}, {"there are " + text(here), {}}},
+              "smaller sizes");
 }
 
 int explain(const Common&, const std::string& file) {
@@ -89,6 +119,7 @@ int run_file(const Common& c, const std::string& file, const RunArguments& a) {
   const double start = device::Cpu::seconds();
   if (file.empty()) throw Error({}, "nothing to run", {}, "name a .tang file, or --model FILE");
   const ir::Graph g = read_graph(file);
+  refuse_too_large(g);
   if (!a.target.empty() && a.target != "c") {
     if (!a.schedule.empty()) throw Error({}, "a schedule file is for the C target", {{"the target is " + a.target, {}}}, "leave out one of the two");
     return run_elsewhere(c, g, a);
@@ -114,6 +145,7 @@ int run_file(const Common& c, const std::string& file, const RunArguments& a) {
 
 int verify_file(const Common& c, const std::string& file, const VerifyArguments& a) {
   const ir::Graph g = read_graph(file);
+  refuse_too_large(g);
   verify::Recording kept{verify::name_of(g, a.seed), "", {}};
   const run::Opened to = open_or_throw(c, a.target);
   run::Options options = run::options_for(to.target);

@@ -188,9 +188,7 @@ private:
                     "* all, int64_t K, int rows, int vectors, int64_t cols) {\n",
                 pad = "  ";
     auto line = [&](const std::string& t) { s += pad + t + "\n"; };
-    line("for (int r = 0; r < rows; ++r)");
-    line("for (int c = 0; c < vectors * " + w + " && c < cols; ++c) {");
-    pad += "  ";
+    line("for (int r = 0; r < rows; ++r) for (int c = 0; c < vectors * " + w + " && c < cols; ++c) {");
     line(real + " sum = 0;");
     terms(s, pad);
     line("const " + real + " x = " + load_element(u_, ma.format, "p[r * " + number(coefficient(a_, mi_.var)) + "]") + ", y = " +
@@ -199,10 +197,7 @@ private:
          ") sum = " + (u_.wide ? "tang_dfma1" : "tang_fma1") + "(x, y, sum);");
     end_terms(s, pad);
     line("tang_lane(all[r * vectors + c / " + w + "], c % " + w + ") = sum;");
-    pad.resize(pad.size() - 2);
-    line("}");
-    s += "}\n";
-    return u_.helper(s);
+    return u_.helper(s + "  }\n}\n");
   }
 
   std::string helper(const Block& b) {
@@ -252,8 +247,7 @@ private:
     if (c_.dead_a || c_.dead_b) {
       const std::string real = value_type(Type::real, u_.wide, false);
       line("const " + V + " some = " + each(" + ", acc) + ";");
-      line(real + " any = 0;");
-      line("for (int l = 0; l < " + w + "; ++l) any += tang_lane(some, l);");
+      line(real + " any = 0; for (int l = 0; l < " + w + "; ++l) any += tang_lane(some, l);");
       line("if (any - any != 0) {");
       line("  " + V + " all[" + number(b.rows * b.vectors) + "] = {" + each(", ", acc) + "};");
       line("  " + one_by_one() + "(a, b, all, K, " + number(b.rows) + ", " + number(b.vectors) + ", cols);");

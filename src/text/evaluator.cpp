@@ -308,6 +308,9 @@ Index Evaluator::index(const Meaning& v, const Expr& e) {
                     "store it on a line of its own, or leave `exact` out");
     return Index(*v.scalar);
   }
+  if (v.is_plain() && e.kind == Expr::number && e.name.real == std::floor(e.name.real))
+    throw problem("T0207", e.where, "a coordinate or extent that is too large", {{"this is beyond 2^53", e.where}},
+                  "use a smaller one");
   const char* what = v.guard                           ? "a condition"
                      : v.scalar && v.scalar->builder() ? expr::name(v.scalar->type())
                                                        : "a fraction";

@@ -147,8 +147,11 @@ std::string render(const Diagnostic& d, std::string_view text, const std::string
 }
 
 std::string render(const std::vector<Diagnostic>& all, std::string_view text, const std::string& file_name) {
+  constexpr size_t most = 20; // of a file that is none, each byte may be one
   std::string out;
-  for (auto& d : all) out += (out.empty() ? "" : "\n") + render(d, text, file_name);
+  for (size_t k = 0; k < all.size() && k < most; ++k)
+    out += (k ? "\n" : "") + render(all[k], text, file_name);
+  if (all.size() > most) out += "\nand " + std::to_string(all.size() - most) + " more\n";
   return out;
 }
 

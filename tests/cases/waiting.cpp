@@ -17,18 +17,19 @@ struct Waiting {
   int number;
   const char* what; // remains to be shown
   const char*
-      waits_for; // files, engine
+      waits_for; // what does not exist yet
 };
 
 // Not shown by any test of this executable.
 const Waiting waiting[] = {
-    {81, "hostile GGUF headers", "files"},
-    {83, "speculative decoding equals greedy decoding for every drafter", "engine"},
-    {90, "a prefix cache that works with recurrent layers", "engine"},
+    {81, "hostile GGUF headers", "a reader of GGUF files in formats/"},
+    {83, "speculative decoding equals greedy decoding for every drafter", "an engine that drafts and accepts"},
+    {90, "a prefix cache that works with recurrent layers", "an engine that keeps blocks of keys and checkpoints of states"},
 };
 // The forward value is shown here; this part is not.
 const Waiting partly[] = {
-    {70, "batch invariance as a promise of a schedule", "engine"},
+    {27, "a report of the margin of the arg-max where rows computed together differ in the last bit", "an engine that decodes batches"},
+    {70, "batch invariance as a promise of a schedule", "an engine that decodes batches"},
 };
 
 // Shown by a test of another room.
