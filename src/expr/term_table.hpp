@@ -1,6 +1,6 @@
-// A number for some terms of a pool, as quick as an array: walks over terms ask it for every operand. Its rows are
-// borrowed from those that the thread has spare, so that nothing is allocated or cleared for a walk of a few terms
-// in a large pool.
+// A number for some terms of a pool, as quick as an array: walks over terms ask it for every operand. Its
+// rows are borrowed from those that the thread has spare, so that nothing is allocated or cleared for a walk
+// of a few terms in a large pool.
 #pragma once
 #include <utility>
 #include <vector>
@@ -55,8 +55,9 @@ private:
   uint32_t user_ = 1; // of these rows
 };
 
-// Calls `visit` for the distinct subterms of `root` that `seen` has not, operands before users, and not for those
-// below what `stop` says. Without recursion: a term may be a hundred thousand deep. `visit` may make terms.
+// Calls `visit` for the distinct subterms of `root` that `seen` has not, operands before users, and not for
+// those below what `stop` says. Without recursion: a term may be a hundred thousand deep. `visit` may make
+// terms.
 template <class Stop, class Visit>
 void walk(const Pool& p, Id root, TermTable& seen, const Stop& stop, const Visit& visit) {
   auto& open = seen.open;
