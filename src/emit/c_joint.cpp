@@ -10,8 +10,7 @@ using kernel::joined_chains;
 using kernel::wide_row;
 
 namespace {
-// Elements: what a pass over far memory asks for before it gets there, alone and beside dear arithmetic, which has more
-// rounds in flight between them.
+// Elements that a pass over far memory asks ahead: alone, and beside dear arithmetic, with more rounds in flight.
 constexpr int64_t near_ahead = 128, far_ahead = 512;
 
 // What a statement touches: an element that moves with the lanes, or what is read or written outside the loop.
@@ -236,8 +235,7 @@ size_t print_joint(Unit& u, const kernel::Block& b, size_t at) {
     BodyText::declare_together(texts, 1);
     for (size_t w = 0; w < p.size(); ++w) p[w]->combine(int(w));
   }
-  // All reads before all writes: a read of the same place of another page waits for a write, as if it were one.
-  // A whole line of one row, then of the next: lines that bypass the caches are put together in few places.
+  // All reads first: one of the same place of another page waits for a write. Then whole lines, row by row.
   for (auto& p : run.passes)
     for (auto& way : p) way->store();
   u.close();

@@ -1,6 +1,5 @@
-// Which statement of a loop body fetches the rows of the next round. A body that reads a row from far memory,
-// then works on it in the caches, leaves the memory idle meanwhile; the hardware cannot know which row comes
-// next.
+// Which statement of a loop body fetches the rows of the next round. A body that reads a row from far memory and
+// then works on it in the caches, leaves the memory idle; the hardware cannot know which row comes next.
 #include <algorithm>
 
 #include "tang/emit/c_kernel.hpp"

@@ -21,5 +21,4 @@ int effort_along(const Pool& pool, const Body& body, Var v) {
   }
   return out;
 }
-
 } // namespace tang::kernel

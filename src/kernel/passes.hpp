@@ -10,8 +10,7 @@ constexpr int64_t wide_row = 1024; // columns of a pass that waits for memory lo
 constexpr int joined_chains = 2;   // accumulators of a fold in such a loop: registers are for the others, too
 constexpr int dear_pass = 8;       // passes of adds: a pass of more computes while another row is on its way
 
-// What a body takes to evaluate at each point along `v`, in passes of adds: terms that do not move with `v` are
-// evaluated once.
+// What a body takes at each point along `v`, in passes of adds: terms that do not move with `v` are left out.
 int effort_along(const Pool& pool, const Body& body, Var v);
 
 } // namespace tang::kernel

@@ -57,7 +57,6 @@ bool names_coordinate(const Kernel& k, const kernel::Body& b, Var v) {
   return false;
 }
 
-
 struct Rows {
   Kernel& k;
   int64_t rows = 0;
