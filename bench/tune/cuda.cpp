@@ -39,10 +39,9 @@ tune::Machine nominal() { // counts need a machine's sizes, not its speeds
   return m;
 }
 
-Plan plan_of(const CudaProblem& p) {
+Plan plan_of(const CudaProblem& p, const tune::Machine& m = nominal()) {
   const run::Options o = options(p);
   const run::Derivation d = run::derive(p.graph, o);
-  const tune::Machine m = nominal();
   Plan out;
   std::vector<std::vector<tune::Candidate>> steps;
   size_t main = 0;
@@ -322,6 +321,13 @@ private:
   ordered_json doc_;
 };
 } // namespace
+
+std::map<std::string, double> estimates(const CudaProblem& p, const tune::Machine& m) {
+  const Plan plan = plan_of(p, m);
+  std::map<std::string, double> out;
+  for (size_t k = 0; k < plan.all.size(); ++k) out.emplace(plan.shown[k], plan.estimated[k]);
+  return out;
+}
 } // namespace bench
 
 int main(int argc, char** argv) {

@@ -18,6 +18,8 @@ struct CudaProblem {
 std::vector<CudaProblem> class_problems();
 std::vector<CudaProblem> cuda_race_problems(); // matmul and attention at four sizes each
 std::vector<CudaProblem> cuda_sound_problems(); // random sizes
+// What the space says of every candidate of the main step, by what is shown of it. Steps beside it are not in it.
+std::map<std::string, double> estimates(const CudaProblem& p, const tune::Machine& m);
 int cuda_report(const std::string& file, const std::vector<std::string>& parts);
 
 } // namespace bench

@@ -120,6 +120,49 @@ std::string interventions(const ordered_json& predictions, const std::vector<Row
   return s + "\n" + std::to_string(held) + " of " + std::to_string(all) + " within 25%.\n";
 }
 
+// Places in order, equal values share theirs.
+std::vector<double> ranks(const std::vector<double>& v) {
+  std::vector<double> out;
+  for (double x : v) {
+    double below = 0, equal = 0;
+    for (double y : v) below += y < x, equal += y == x;
+    out.push_back(below + (equal - 1) / 2);
+  }
+  return out;
+}
+
+double spearman(const std::vector<double>& a, const std::vector<double>& b) {
+  const auto x = ranks(a), y = ranks(b);
+  const double mean = double(x.size() - 1) / 2;
+  double xy = 0, xx = 0, yy = 0;
+  for (size_t k = 0; k < x.size(); ++k)
+    xy += (x[k] - mean) * (y[k] - mean), xx += (x[k] - mean) * (x[k] - mean), yy += (y[k] - mean) * (y[k] - mean);
+  return xx > 0 && yy > 0 ? xy / std::sqrt(xx * yy) : 0;
+}
+
+// What was timed against what the space of today says of it, problem by problem: nothing is timed here.
+std::string rank_text(const std::vector<Row>& rows, const tune::Machine& m) {
+  std::string s = "| problem | candidates | rank correlation | that of the order | lowest estimate behind the best |\n|---|---|---|---|---|\n";
+  std::vector<CudaProblem> all = cuda_race_problems();
+  for (auto& p : class_problems()) all.push_back(p);
+  Mean regret;
+  double sum = 0, order = 0, problems = 0;
+  for (auto& p : all) {
+    const auto said = estimates(p, m);
+    std::vector<double> time, estimate, place;
+    for (auto& r : rows)
+      if (const auto it = said.find(r.schedule); it != said.end() && r.problem == p.name && r.group == p.group && !r.cold)
+        time.push_back(r.time.median), estimate.push_back(it->second), place.push_back(double(r.candidate));
+    if (time.size() < 3) continue;
+    const auto pick = size_t(std::min_element(estimate.begin(), estimate.end()) - estimate.begin());
+    const double behind = time[pick] / *std::min_element(time.begin(), time.end()) - 1, c = spearman(estimate, time), o = spearman(place, time);
+    sum += c, order += o, ++problems, regret.add(behind);
+    s += "| " + p.name + " | " + std::to_string(time.size()) + " | " + number("%.2f", c) + " | " + number("%.2f", o) + " | " + percent(behind) + " |\n";
+  }
+  return s + "\n" + number("%.0f", problems) + " problems: mean rank correlation " + number("%.2f", sum / problems) + ", of the order " +
+         number("%.2f", order / problems) + "; the lowest estimate is " + percent(regret.value()) + " behind the best, at most " + percent(regret.worst) + ".\n";
+}
+
 std::string race_text(const std::vector<Row>& rows, const std::string& of) {
   std::map<std::string, std::vector<const Row*>> groups;
   for (auto& r : rows)
@@ -191,6 +234,9 @@ int cuda_report(const std::string& file, const std::vector<std::string>& parts) 
         "sizes (`src/lower/tensor_choice.cpp`).\n\n" + race_text(rows, "race");
   if (std::any_of(rows.begin(), rows.end(), [](auto& r) { return r.group == "class" && r.candidate; }))
     md += "\nThe same of the products of the class above with several rows, warm:\n\n" + race_text(rows, "class");
+  md += "\n## How estimates rank\n\nOf the rows above that were timed warm: the rank correlation (Spearman's) of their times with what the space of today says of them\n"
+        "(`tune::Candidate::estimated`: the price of the rule that makes them, of attention `tune::estimate`) and with the order in which they were made.\n\n" +
+        rank_text(rows, *machine);
   for (auto& text : texts)
     if (const auto doc = ordered_json::parse(text); doc.contains("predictions")) md += interventions(doc, rows);
   std::ofstream(file) << md;

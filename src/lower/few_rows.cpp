@@ -17,7 +17,7 @@ namespace {
 using ir::Comp;
 
 constexpr int64_t least_rows_at_once = 4, most_rows_at_once = 48; // rows: fewer are folded one by one, more are for warpgroups
-constexpr int64_t columns_at_once[] = {8, 16, 32, 64};
+constexpr int64_t least_columns = 8;
 constexpr double kept_near = 32e6; // bytes that the shared cache keeps
 
 struct ProductAxes {
@@ -75,10 +75,11 @@ struct FewColumns {
   double seconds = 0;
 };
 
-// `sums` products of `rows` x `terms` with `columns` x `terms`: the columns of a workgroup. `batch`: of all that.
-FewColumns columns_of(int64_t rows, int64_t columns, int64_t terms, int64_t sums, int64_t batch, const target::Target& t) {
+// `sums` products of `rows` x `terms` with `columns` x `terms`: which of `some` columns a workgroup has. `batch`: of all that.
+FewColumns columns_of(int64_t rows, int64_t columns, int64_t terms, int64_t sums, int64_t batch, const std::vector<int64_t>& some,
+                      const target::Target& t) {
   FewColumns best;
-  for (int64_t c : columns_at_once) {
+  for (int64_t c : some) {
     if (columns % c) continue;
     const kernel::Share s = kernel::share_of({rows, c, terms, sums, batch * (columns / c)}, t);
     if (s.parts && (!best.count || s.seconds < best.seconds)) best = {c, s.seconds};
@@ -98,10 +99,10 @@ std::optional<double> seconds_of_roles(ir::Graph& g, const plan::Plan& p, const 
 }
 } // namespace
 
-std::optional<Choice> few_rows(ir::Graph& g, const plan::Plan& p, const plan::Group& group, const schedule::Schedule& s,
-                               const target::Target& t) {
+std::optional<PricedChoice> few_rows(ir::Graph& g, const plan::Plan& p, const plan::Group& group, const schedule::Schedule& s,
+                                     const target::Target& t) {
   if (!t.small_matrices || !group.shared.empty() || group.members.empty()) return {};
-  Choice c;
+  PricedChoice c;
   const FewRows few(g, p, group);
   int rows = -1, columns = -1;
   std::optional<int64_t> told;
@@ -131,7 +132,7 @@ std::optional<Choice> few_rows(ir::Graph& g, const plan::Plan& p, const plan::Gr
     if (g[e.node].comp()->monoid) return {};
     c.epilogues.emplace_back();
   }
-  if (group.extent[size_t(columns)] % columns_at_once[0]) std::swap(rows, columns);
+  if (group.extent[size_t(columns)] % least_columns) std::swap(rows, columns);
   const int64_t m = group.extent[size_t(rows)], n = group.extent[size_t(columns)];
   if (m < least_rows_at_once || m > most_rows_at_once || group.role[size_t(rows)] != plan::Role::grid || group.role[size_t(columns)] != plan::Role::grid) return {};
   int64_t batch = 1;
@@ -142,13 +143,12 @@ std::optional<Choice> few_rows(ir::Graph& g, const plan::Plan& p, const plan::Gr
     if (grid && int(a) != rows && int(a) != columns) batch *= group.extent[a];
   }
   c.tile[size_t(rows)] = m;
-  if (told && *told >= 8 && *told % 8 == 0 && n % *told == 0) {
-    c.tile[size_t(columns)] = *told;
-  } else {
-    const FewColumns best = columns_of(m, n, terms, sums, batch, t);
+  const bool as_told = told && *told >= least_columns && *told % least_columns == 0 && n % *told == 0;
+  const FewColumns best = columns_of(m, n, terms, sums, batch, as_told ? std::vector<int64_t>{*told} : std::vector<int64_t>{8, 16, 32, 64}, t);
+  if (!as_told)
     if (const auto roles = seconds_of_roles(g, p, group, s, t); !best.count || (roles && *roles < best.seconds)) return {};
-    c.tile[size_t(columns)] = best.count;
-  }
+  c.tile[size_t(columns)] = as_told ? *told : best.count;
+  c.seconds = best.count ? best.seconds : 0;
   for (size_t a = 0; a < c.tile.size(); ++a) c.text += (a ? "x" : "tile ") + std::to_string(c.tile[a]);
   return c;
 }

@@ -8,7 +8,7 @@ namespace {
 [[noreturn]] void absent() { bug(__FILE__, __LINE__, "this program was linked without matrix instructions"); }
 } // namespace
 
-std::optional<Choice> few_rows(ir::Graph&, const plan::Plan&, const plan::Group&, const schedule::Schedule&, const target::Target&) {
+std::optional<PricedChoice> few_rows(ir::Graph&, const plan::Plan&, const plan::Group&, const schedule::Schedule&, const target::Target&) {
   absent();
 }
 Result<GroupKernels> lower_tensor(ir::Graph&, const plan::Plan&, const Surroundings&, const plan::Group&, const schedule::Schedule&,

@@ -1,6 +1,7 @@
 #include "tang/tune/space.hpp"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <set>
 
@@ -131,15 +132,18 @@ struct Maker {
   }
 
   // Of products with few rows, the columns of a workgroup.
-  std::optional<lower::Choice> few_rows() { return lower::few_rows(g, plan, group, o.schedule, o.target); }
+  std::optional<lower::PricedChoice> few_rows() {
+    return lower::few_rows(g, plan, group, o.schedule, o.target);
+  }
 
   // The same with columns told: there may be such a form where the rule takes another.
-  bool few_rows_of(const GroupFields& f, int axis) {
+  std::optional<lower::PricedChoice> few_rows_of(const GroupFields& f, int axis) {
     schedule::Schedule s = o.schedule;
     s.groups[schedule::key(g, group.members[0].node)] = f;
-    const auto few = lower::few_rows(g, plan, group, s, o.target);
+    auto few = lower::few_rows(g, plan, group, s, o.target);
     const int64_t n = f.tile.at(axis);
-    return few && few->tile[size_t(axis)] == n && n < group.extent[size_t(axis)];
+    if (few && few->tile[size_t(axis)] == n && n < group.extent[size_t(axis)]) return few;
+    return {};
   }
 
   // Blocks and roles of a kernel of matrix instructions, in the order of the rule: its best first.
@@ -149,7 +153,8 @@ struct Maker {
       for (int64_t n : {8, 16, 32, 64}) {
         GroupFields f;
         f.tile[a] = n;
-        if (group.role[size_t(a)] == plan::Role::grid && few_rows_of(f, a)) out.push_back({"roles", f});
+        if (group.role[size_t(a)] != plan::Role::grid) continue;
+        if (const auto few = few_rows_of(f, a)) out.push_back({"roles", f, few->seconds});
       }
     const auto all = lower::tensor_choices(g, plan, group,
                                            lower::choose(g, group, o.schedule, o.target, true), {}, o.target);
@@ -254,7 +259,8 @@ Space space_of(const run::Derivation& d, const run::Options& o, size_t step, con
   const GroupFields base = given ? *given : GroupFields{};
   const double read = read_bytes(d.plan, s);
   const auto automatic = maker.lowered(base, out.key, read);
-  out.ruled = automatic && !base.roles && (automatic->roles || maker.few_rows());
+  const auto few = maker.few_rows();
+  out.ruled = automatic && !base.roles && (automatic->roles || few);
   const std::vector<Change> changes = out.ruled ? maker.role_changes() : maker.changes();
   std::vector<Change> all = {{"", base}};
   for (size_t a = 0; a < changes.size(); ++a) {
@@ -263,14 +269,25 @@ Space space_of(const run::Derivation& d, const run::Options& o, size_t step, con
       if (changes[a].name != changes[b].name)
         all.push_back({"", merged(merged(base, changes[a].fields), changes[b].fields)});
   }
-  std::set<std::string> seen;
+  all[0].price = out.ruled && few ? few->seconds : 0;
+  struct Known {
+    size_t at;
+    bool priced;
+  };
+  std::map<std::string, Known> seen; // kernels
   for (auto& x : all) {
     auto c = maker.lowered(x.fields, out.key, read, x.price);
     if (!c) {
       out.refused.push_back(text::fields(x.fields) + ": " + c.why());
       continue;
     }
-    if (seen.insert(c->text).second) out.candidates.push_back(std::move(*c));
+    const auto [known, is_new] = seen.emplace(c->text, Known{out.candidates.size(), x.price > 0});
+    Known& k = known->second;
+    if (is_new) {
+      out.candidates.push_back(std::move(*c));
+    } else if (x.price > 0 && !k.priced) { // the automatic one: the rule's own list has it with its price
+      out.candidates[k.at].estimated = c->estimated, k.priced = true;
+    }
   }
   if (out.candidates.size() > 1 && !out.ruled)
     std::stable_sort(out.candidates.begin() + 1, out.candidates.end(),
@@ -294,7 +311,7 @@ GroupFields resolved(const run::Derivation& d, const run::Options& o, size_t ste
   const plan::Group& group = d.plan.steps[step].group;
   ir::Graph g = *d.plan.graph;
   const auto few = lower::few_rows(g, d.plan, group, o.schedule, o.target);
-  const lower::Choice c = few ? *few : lower::choose(g, group, o.schedule, o.target);
+  const lower::Choice c = few ? lower::Choice(*few) : lower::choose(g, group, o.schedule, o.target);
   GroupFields f;
   if (const auto* given = schedule::fields_of(o.schedule, g, group.members[0].node)) f = *given;
   for (size_t a = 0; a < c.tile.size(); ++a) {

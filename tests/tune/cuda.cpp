@@ -87,12 +87,26 @@ TEST(tune_cuda, roles_are_fields_of_the_space) {
     EXPECT_GT(c.estimated, tune::floor(c.work, made_up_gpu()).seconds * 0.5);
   }
   EXPECT_EQ(s.candidates[0].work.read, 2.0 * 2048 * (512 + 1024));
-  for (size_t k = 2; k < s.candidates.size(); ++k) EXPECT_LE(s.candidates[k - 1].estimated, s.candidates[k].estimated);
+  for (size_t k = 1; k < s.candidates.size(); ++k) EXPECT_LE(s.candidates[k - 1].estimated, s.candidates[k].estimated);
   run::Options told = o; // any of them is a schedule
   told.schedule.groups[s.key] = s.candidates.back().fields;
   const run::Derivation other = run::derive(product(512, 1024, 2048), told);
   EXPECT_EQ(other.kernels.kernels[0].schedule, s.candidates.back().shown);
   EXPECT_NE(other.names, d.names);
+}
+TEST(tune_cuda, candidates_of_a_rule_are_priced_by_it_the_automatic_one_too) {
+  const run::Options o = run::hopper_options();
+  tune::Machine slow = made_up_gpu();
+  slow.fma.typical /= 100, slow.matrix.typical /= 100;
+  for (auto& l : slow.levels) l.read.typical /= 100;
+  for (const int64_t rows : {8, 512}) { // few rows on small instructions, blocks of warpgroups
+    const run::Derivation d = run::derive(product(rows, 1024, 2048), o);
+    const tune::Space s = tune::space_of(d, o, 0, made_up_gpu()), other = tune::space_of(d, o, 0, slow);
+    ASSERT_TRUE(s.ruled);
+    ASSERT_EQ(s.candidates.size(), other.candidates.size());
+    for (size_t k = 0; k < s.candidates.size(); ++k)
+      EXPECT_EQ(s.candidates[k].estimated, other.candidates[k].estimated) << s.candidates[k].shown;
+  }
 }
 TEST(tune_cuda, resolved_fields_hold_the_roles) {
   const run::Options o = run::hopper_options();
