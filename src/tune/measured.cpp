@@ -63,7 +63,7 @@ Measured of_ours(const ordered_json& j) {
   return r;
 }
 
-template <class T, class F> Result<T> read(const std::string& json, F f) {
+template <class T, class F> Result<T> from_text(const std::string& json, F f) {
   const auto doc = ordered_json::parse(json, nullptr, false);
   if (doc.is_discarded()) return Refusal{"no JSON"};
   try {
@@ -75,7 +75,7 @@ template <class T, class F> Result<T> read(const std::string& json, F f) {
 std::string as_json(const Work& w) { return json_of(w).dump(); }
 
 Result<std::vector<Measured>> measured_of(const std::string& json, const Machine& m) {
-  return read<std::vector<Measured>>(json, [&](auto& doc) {
+  return from_text<std::vector<Measured>>(json, [&](auto& doc) {
     std::vector<Measured> out;
     const std::string schema = doc.is_object() ? doc.value("schema", "") : "";
     if (schema == "tang.tune-peers/1")
@@ -87,7 +87,7 @@ Result<std::vector<Measured>> measured_of(const std::string& json, const Machine
 }
 
 Result<int> put_counts(std::vector<Measured>& rows, const std::string& json) {
-  return read<int>(json, [&](auto& doc) {
+  return from_text<int>(json, [&](auto& doc) {
     int put_in = 0;
     if (!doc.is_object() || doc.value("schema", "") != "tang.tune-counts/1") return put_in;
     std::map<std::vector<std::string>, const ordered_json*> known;
