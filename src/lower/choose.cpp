@@ -276,6 +276,8 @@ struct Chooser {
     for (size_t a = 0; a < group.extent.size(); ++a) {
       if (group.role[a] != Role::grid || !(is_n[a] && !is_m[a])) continue;
       while (total() < 2 * t.workers && out.tile[a] > nr) out.tile[a] = round_to((out.tile[a] + 1) / 2, nr);
+      if (t.workgroup_limit == 1 && blocks(a, out.tile[a]) > 1)
+        out.tile[a] = std::min(out.tile[a], columns_that_stay(group, t.fast_memory, nr, is_m, is_k, out.tile));
       if (const int64_t n = blocks(a, out.tile[a])) out.tile[a] = round_to((group.extent[a] + n - 1) / n, nr);
     }
     const bool based = std::any_of(out.members.begin(), out.members.end(), [](auto& m) { return !m.absorb.base.empty(); });
@@ -286,6 +288,7 @@ struct Chooser {
       // One block: no row beyond the last. A base's weights lie in whole register blocks.
       if (!is_n[a] && !based && t.workgroup_limit == 1) out.tile[a] = std::min(out.tile[a], std::max<int64_t>(1, group.extent[a]));
     }
+    if (t.workgroup_limit == 1) out.outer = outer_columns(group, is_m, is_n, out.tile);
   }
   // Rows a block so that the worker with the most blocks computes the fewest rows, padding counted; of equals the larger
   // block, which reads each column panel less often. `beside`: workgroups for one block of rows.

@@ -39,6 +39,8 @@ struct Choice {
   int split = -1;
   int64_t parts = 1, part = 0;
   bool walks(int core) const { return std::find(walked.begin(), walked.end(), core) != walked.end(); }
+  // Workgroups that share a block of this grid axis follow each other, whatever rows they have; -1: in the axes' order.
+  int outer = -1;
   std::vector<char> panels;                          // core axes of which a block is whole panels of columns, or all
   std::string text;                                  // for people
   bool panel_ends(size_t core, int64_t extent, int64_t tile) const {  // a block of `tile` ends where a panel does

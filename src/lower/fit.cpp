@@ -69,6 +69,33 @@ void cut_depth(const plan::Group& group, const std::vector<char>& is_k, std::vec
   tile[first] = 2 * even >= fit ? even : ceil_div(e, ceil_div(e, fit));
 }
 
+int64_t columns_that_stay(const plan::Group& group, int64_t memory, int64_t panel, const std::vector<char>& is_m,
+                          const std::vector<char>& is_k, const std::vector<int64_t>& tile) {
+  int64_t rows = 1, depth = 1;
+  for (size_t a = 0; a < tile.size(); ++a) {
+    if (is_m[a] && group.role[a] == plan::Role::grid) rows = mul_saturated(rows, tile[a]);
+    if (is_k[a] && group.role[a] == plan::Role::looped) depth = mul_saturated(depth, tile[a]);
+  }
+  const int64_t left = memory * 3 / 4 / 4 - mul_saturated(depth, rows + panel);
+  return std::max<int64_t>(256, left / rows) / panel * panel;
+}
+
+int outer_columns(const plan::Group& group, const std::vector<char>& is_m, const std::vector<char>& is_n,
+                  const std::vector<int64_t>& tile) {
+  int columns = -1, rows = -1;
+  for (size_t a = 0; a < tile.size(); ++a) {
+    if (group.role[a] != plan::Role::grid || ceil_div(group.extent[a], tile[a]) <= 1) continue;
+    int& found = is_n[a] ? columns : rows;
+    if (!is_m[a] == !is_n[a] || found >= 0) return -1; // of several axes: as they are
+    found = int(a);
+  }
+  if (columns < 0 || rows < 0) return -1;
+  const int64_t m = group.extent[size_t(rows)], n = group.extent[size_t(columns)];
+  const int64_t rows_outside = m + ceil_div(m, tile[size_t(rows)]) * n;
+  const int64_t columns_outside = n + ceil_div(n, tile[size_t(columns)]) * m;
+  return columns_outside < rows_outside ? columns : -1;
+}
+
 void enough_blocks(const plan::Group& group, const target::Target& t, bool is_map, int runs,
                    std::vector<int64_t>& tile) {
   const bool lanes = t.workgroup_limit > 1;

@@ -21,4 +21,14 @@ void cut_depth(const plan::Group& group, const std::vector<char>& is_k, std::vec
 // several workgroups of them. `runs`: the core axis of which lanes read neighbours, or -1.
 void enough_blocks(const plan::Group& group, const target::Target& t, bool is_map, int runs, std::vector<int64_t>& tile);
 
+// Columns of a block of a contraction, in whole panels, of which there are several anyway: its f32 results, the rows'
+// operand and one panel take three quarters of `memory` bytes, 256 at least.
+int64_t columns_that_stay(const plan::Group& group, int64_t memory, int64_t panel, const std::vector<char>& is_m,
+                          const std::vector<char>& is_k, const std::vector<int64_t>& tile);
+
+// The columns' axis, if workgroups one after the other read less again when they go over all rows for a block of columns
+// than over all columns for a block of rows: an operand is read once a block of the other. -1: they do not.
+int outer_columns(const plan::Group& group, const std::vector<char>& is_m, const std::vector<char>& is_n,
+                  const std::vector<int64_t>& tile);
+
 }  // namespace tang::lower

@@ -38,10 +38,13 @@ Surroundings top_level(const ir::Graph& g, const plan::Plan& p) {
 Frame::Frame(ir::Graph& g_, const plan::Plan& p, const Surroundings& around_, const plan::Group& group_, const Choice& c,
              const target::Target& t)
     : g(g_), plan(p), around(around_), group(group_), choice(c), target(t) {
-  for (size_t a = 0; a < group.extent.size(); ++a) {
-    block.push_back(k.fresh("b" + std::to_string(a)));
+  for (size_t a = 0; a < group.extent.size(); ++a) block.push_back(k.fresh("b" + std::to_string(a)));
+  auto spread = [&](size_t a) {
     if (group.role[a] == plan::Role::grid && !choice.walks(int(a))) k.grid.push_back({block[a], group.extent[a], tile(int(a))});
-  }
+  };
+  if (choice.outer >= 0) spread(size_t(choice.outer));
+  for (size_t a = 0; a < group.extent.size(); ++a)
+    if (int(a) != choice.outer) spread(a);
   if (choice.parts > 1) k.grid.push_back({part = k.fresh("part"), choice.parts, 1});
 }
 int64_t Frame::extent(const ir::Comp& n, const std::vector<int>& core, int axis) const {
