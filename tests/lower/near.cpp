@@ -110,8 +110,8 @@ TEST(lower_near, parts_of_a_domain_name_their_panels_once) {
   auto [i, j, d, e] = axes<"i j d e">();
   const Tensor q = b.input("q", {37, 16}), k = b.input("k", {37, 16}), v = b.input("v", {37, 16});
   const Tensor s = map({i, j}, masked(j <= i, masked(j > i - 20 || j < 4, sum(d, q(i, d) * k(j, d)))), "s");
-  const Tensor m = map({i}, max(j, s(i, j)), "m");
-  const Tensor p = map({i, j}, exp(s(i, j) - m(i)), "p");
+  const Tensor top = map({i}, max(j, s(i, j)), "top");
+  const Tensor p = map({i, j}, exp(s(i, j) - top(i)), "p");
   b.output(map({i, e}, sum(j, p(i, j) * v(j, e)) / sum(j, p(i, j))), "y");
   const Graph g = b.graph();
   const target::Target gpu = target::cuda_target();
