@@ -125,7 +125,7 @@ def check_block(w, folder):
         want |= dict(zip(["d" + k for k in of], torch.autograd.grad(y, list(of.values()), load("dy", y.shape))))
     error = {k: ((load(k, v.shape) - v).norm() / v.norm()).item() for k, v in want.items()}
     worst = max(error, key=error.get)
-    good = all(e < 1.5e-2 for e in error.values()) and " bad 0 guards 0 " in said + " "
+    good = all(e < 1.5e-2 for e in error.values()) and " bad 0 guards 0 other 0 " in said + " "
     return f"{said.split('  bad')[0]}  err {error[worst]:.2e} of {worst}  bad{said.split('  bad')[1]} {'ok' if good else 'WRONG'}"
 
 def check_wide(w, folder):
@@ -152,7 +152,7 @@ def check_wide(w, folder):
             off[x] = max(off[x], (got[x][i].double() - want[x]).abs().max().item()); top[x] = max(top[x], want[x].abs().max().item())
     error = {x: off[x] / top[x] for x in got}
     worst = max(error, key=error.get)
-    good = all(e <= 1e-5 for e in error.values()) and " bad 0 guards 0 " in said + " "
+    good = all(e <= 1e-5 for e in error.values()) and " bad 0 guards 0 other 0 " in said + " "
     return f"{said.split('  bad')[0]}  err {error[worst]:.2e} of {worst}, all values  bad{said.split('  bad')[1]} {'ok' if good else 'WRONG'}"
 
 def peers(w):

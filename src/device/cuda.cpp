@@ -83,6 +83,9 @@ struct CudaDriver {
                     int swizzle, int promotion, int outside) = nullptr;
   // Of drivers that know launches with attributes.
   int (*launch_with)(const LaunchSettings*, Handle, void**, void**) = nullptr;
+  // Of drivers that say, and are told, what the next start of a graph waits for.
+  int (*capture_front)(Handle, int* state, uint64_t* id, Handle* graph, const Handle** nodes, size_t* count) = nullptr;
+  int (*capture_after)(Handle, Handle* nodes, size_t count, unsigned flags) = nullptr;
 };
 
 void Cuda::check(int code, const char* doing) const {
@@ -117,6 +120,9 @@ Result<std::shared_ptr<Cuda>> Cuda::find(int ordinal) {
   d.tensor_map =
       reinterpret_cast<decltype(d.tensor_map)>(find_symbol(out->library_, "cuTensorMapEncodeTiled"));
   d.launch_with = reinterpret_cast<decltype(d.launch_with)>(find_symbol(out->library_, "cuLaunchKernelEx"));
+  d.capture_front = reinterpret_cast<decltype(d.capture_front)>(find_symbol(out->library_, "cuStreamGetCaptureInfo_v2"));
+  d.capture_after =
+      reinterpret_cast<decltype(d.capture_after)>(find_symbol(out->library_, "cuStreamUpdateCaptureDependencies"));
   if (!missing.empty()) return Refusal{"the NVIDIA driver is too old: it has no " + missing};
   out->driver_ = &d;
   try {
@@ -233,10 +239,35 @@ TensorMap Cuda::tensor_map(const BulkWindow& w, uint64_t address) const {
 std::shared_ptr<CudaGraph> Cuda::capture(const std::function<void()>& work) {
   std::shared_ptr<CudaGraph> g(new CudaGraph(shared_from_this()));
   check(driver_->begin_capture(stream_, 0), "capturing a graph");
-  work();
+  capturing_ = true;
+  try {
+    work();
+  } catch (...) { // the stream works again
+    capturing_ = false;
+    driver_->end_capture(stream_, &g->graph_);
+    throw;
+  }
+  capturing_ = false;
   check(driver_->end_capture(stream_, &g->graph_), "capturing a graph");
   check(driver_->instantiate(&g->ready_, g->graph_, 0), "making a graph ready");
   return g;
+}
+
+bool Cuda::orders() const { return capturing_ && driver_->capture_front && driver_->capture_after; }
+
+std::vector<void*> Cuda::front() const {
+  int state = 0;
+  uint64_t id = 0;
+  Handle graph = nullptr;
+  const Handle* nodes = nullptr;
+  size_t n = 0;
+  check(driver_->capture_front(stream_, &state, &id, &graph, &nodes, &n), "asking what a start waits for");
+  return {nodes, nodes + n};
+}
+
+void Cuda::after(std::vector<void*> nodes) {
+  constexpr unsigned instead = 1; // of what it would wait for
+  check(driver_->capture_after(stream_, nodes.data(), nodes.size(), instead), "saying what a start waits for");
 }
 
 CudaGraph::~CudaGraph() {
@@ -388,78 +419,6 @@ std::string CudaCompiler::compile(const std::string& source, const std::string& 
   must(l.code(p, code.data()), "giving its code");
   if (cache_) cache_->store(key, code);
   return code;
-}
-
-// ---- As programs see it
-namespace {
-uint64_t address(const Slice& s) { return static_cast<const CudaBuffer&>(*s.region).address() + s.offset; }
-
-class CudaLaunch : public Launch {
-public:
-  CudaLaunch(std::shared_ptr<Cuda> gpu, void* function, const Entry& e, const std::vector<Slice>& arguments)
-      : gpu_(std::move(gpu)), function_(function),
-        blocks_(std::min<int64_t>(e.workgroups, e.resident ? gpu_->processors() : INT32_MAX)),
-        shared_(e.local_bytes), lanes_(e.lanes), early_(e.early && begins_early(e)) {
-    for (auto& w : e.windows) maps_.push_back(gpu_->tensor_map(w, address(arguments[size_t(w.argument)])));
-    if (e.resident) {
-      for (int p : e.pointers) pointers_.push_back(address(arguments[size_t(p)]));
-      counter_ = gpu_->allocate(size_t(e.counters) * sizeof(int32_t));
-      pointers_.push_back(counter_->address());
-      if (e.scratch_bytes)
-        scratch_ = gpu_->allocate(size_t(e.scratch_bytes)), pointers_.push_back(scratch_->address());
-    } else {
-      for (auto& a : arguments) pointers_.push_back(address(a));
-    }
-    for (auto& m : maps_) values_.push_back(&m);
-    for (auto& p : pointers_) values_.push_back(&p);
-  }
-
-  // Workgroups that begin while another kernel ends lie on the processors which that has left: many small ones
-  // would crowd there while others stand idle.
-  bool begins_early(const Entry& e) const {
-    return gpu_->launches_early() && (e.resident || e.workgroups <= gpu_->processors());
-  }
-
-  void run() override {
-    if (blocks_) gpu_->launch(function_, blocks_, lanes_, shared_, values_, early_);
-  }
-
-private:
-  std::shared_ptr<Cuda> gpu_;
-  void* function_;
-  int64_t blocks_, shared_;
-  int lanes_;
-  bool early_;
-  std::vector<TensorMap> maps_;
-  std::vector<uint64_t> pointers_;
-  std::vector<void*> values_; // of the parameters
-  std::shared_ptr<CudaBuffer> counter_, scratch_;
-};
-
-class CudaCode : public Code {
-public:
-  CudaCode(std::shared_ptr<Cuda> gpu, std::shared_ptr<CudaModule> module, std::vector<Entry> entries)
-      : gpu_(std::move(gpu)), module_(std::move(module)), entries_(std::move(entries)) {}
-
-  std::unique_ptr<Launch> bind(size_t entry, const std::vector<Slice>& arguments) override {
-    const Entry& e = entries_[entry];
-    return std::make_unique<CudaLaunch>(gpu_, module_->function(e.name, e.local_bytes), e, arguments);
-  }
-
-private:
-  std::shared_ptr<Cuda> gpu_;
-  std::shared_ptr<CudaModule> module_;
-  std::vector<Entry> entries_;
-};
-} // namespace
-
-void CudaDevice::copy(const Slice& to, const Slice& from) {
-  gpu_->copy(address(to), address(from), from.bytes);
-}
-
-std::shared_ptr<Code> CudaDevice::compile(const Unit& unit) {
-  return std::make_shared<CudaCode>(gpu_, gpu_->load(compiler_->compile(unit.source, architecture_)),
-                                    unit.entries);
 }
 
 } // namespace tang::device

@@ -111,6 +111,11 @@ public:
   TensorMap tensor_map(const BulkWindow& w, uint64_t address) const;
   // What `work` starts, as a graph that starts it at once.
   std::shared_ptr<CudaGraph> capture(const std::function<void()>& work);
+  // While capturing, with a driver that can: what the next start waits for, as the graph's nodes (at first what was
+  // started last), may be told.
+  bool orders() const;
+  std::vector<void*> front() const;
+  void after(std::vector<void*> nodes);
   void wait(); // throws what a kernel did wrong
   // Device time between two marks, in seconds.
   void* mark();
@@ -130,6 +135,7 @@ private:
   double clock_ = 0;
   std::string name_;
   void *context_ = nullptr, *stream_ = nullptr;
+  bool capturing_ = false;
 };
 
 struct CudaCompilerOptions {
@@ -176,6 +182,8 @@ public:
 
   void copy(const Slice& to, const Slice& from) override;
   std::shared_ptr<Code> compile(const Unit& unit) override;
+  // While a graph is captured, each kernel waits for those alone whose results or memory it needs (`waits`).
+  void run(const std::vector<std::unique_ptr<Launch>>& all) override;
 
   void wait() override { gpu_->wait(); }
 

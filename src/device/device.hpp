@@ -55,6 +55,7 @@ struct Entry {
   int lanes = 1;          // of a workgroup
   int64_t local_bytes = 0; // private to a workgroup, where the launch must say so
   int arguments = 0;
+  std::vector<char> written = {}; // of each argument; empty: any may be
   // A kernel that keeps its workgroups and lets them take blocks of work: at most one workgroup a processor; its arguments
   // are the windows, then these of its memories, then zeroed integers of its own, then scratch bytes if it has some.
   bool resident = false;
@@ -87,6 +88,11 @@ public:
   virtual std::shared_ptr<Region> allocate(size_t bytes, bool guards) = 0;
   virtual void copy(const Slice& to, const Slice& from) = 0; // from.bytes of them
   virtual std::shared_ptr<Code> compile(const Unit& unit) = 0;
+
+  virtual void run(const std::vector<std::unique_ptr<Launch>>& all) { // to the same effect as one after another
+    for (auto& one : all) one->run();
+  }
+
   virtual void wait() = 0; // throws what a kernel did wrong
 };
 

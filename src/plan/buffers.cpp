@@ -46,7 +46,8 @@ int64_t bytes(const Buffer& b) {
   return ceil_div(mul_saturated(n, ir::row(b.format).bits), 8);
 }
 
-bool together(const Buffer& a, const Buffer& b) {
+// At a time, or within so many steps of each other.
+bool together(const Buffer& a, const Buffer& b, int steps) {
   auto spans = [](const Buffer& x) {
     using Steps = std::pair<int, int>;
     if (x.again < 0) return std::vector<Steps>{{x.first, x.last}};
@@ -54,12 +55,22 @@ bool together(const Buffer& a, const Buffer& b) {
   };
   for (auto& [a0, a1] : spans(a))
     for (auto& [b0, b1] : spans(b))
-      if (a0 <= b1 && b0 <= a1) return true;
+      if (a0 <= b1 + steps && b0 <= a1 + steps) return true;
   return false;
 }
 
-// Largest first, each in the tightest gap between those that live at the same time.
+// A place is used again as late as the bytes that the target grants allow: kernels that need nothing of
+// each other can then run at once.
 void Planner::place_arena() {
+  for (int steps = t_.beside && !s_.memory ? int(p_.steps.size()) : 0;; steps /= 2) {
+    p_.arena_bytes = 0;
+    place_arena(steps);
+    if (!steps || p_.arena_bytes <= t_.beside) return;
+  }
+}
+
+// Largest first, each in the tightest gap between those that live within so many steps of it.
+void Planner::place_arena(int steps) {
   auto rounded = [&](int64_t n) { return ceil_div(n, s_.alignment) * s_.alignment; };
   std::vector<Buffer*> todo, placed;
   for (Buffer& b : p_.buffers)
@@ -68,7 +79,7 @@ void Planner::place_arena() {
   for (Buffer* b : todo) {
     std::vector<std::pair<int64_t, int64_t>> busy;
     for (Buffer* o : placed)
-      if (together(*o, *b))
+      if (together(*o, *b, steps))
         busy.emplace_back(o->offset, o->offset + rounded(bytes(*o)));
     std::sort(busy.begin(), busy.end());
     const int64_t need = rounded(bytes(*b));

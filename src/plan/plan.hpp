@@ -74,8 +74,8 @@ struct Buffer {
   int64_t offset = -1; // bytes into the arena, 64-byte aligned; -1: bound by the caller or an alias
 };
 
-// Both are held at some step.
-bool together(const Buffer& a, const Buffer& b);
+// Both are held at some step, or within so many steps of each other.
+bool together(const Buffer& a, const Buffer& b, int steps = 0);
 
 struct Plan {
   std::shared_ptr<const ir::Graph> graph; // bound, canonical, supports exposed

@@ -123,6 +123,7 @@ private:
   // buffers.cpp
   void place_buffers();
   void place_arena();
+  void place_arena(int steps);
 
   Plan& p_;
   ir::Pool& pool_; // of the plan's graph: donation adds the conditions of masked stores

@@ -62,6 +62,7 @@ Backend on_cuda(std::shared_ptr<device::CudaCompiler> compiler, std::shared_ptr<
       device::Entry e{l.kernel.name,          "", emit::cuda_blocks(l.kernel), emit::cuda_lanes(l.kernel), 0,
                       int(l.arguments.size())};
       e.early = early;
+      for (auto& a : l.arguments) e.written.push_back(a.written);
       if (l.roles) {
         const kernel::role::Program p = roles_of(l, o.target);
         e.workgroups = p.work, e.lanes = p.fields.threads(), e.local_bytes = p.shared_bytes;

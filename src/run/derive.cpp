@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <chrono>
+#include <numeric>
 #include <set>
 
 #include "tang/emit/c.hpp"
@@ -121,38 +122,53 @@ void pool_temporaries(lower::Program& p, const target::Target& t) {
 }
 
 // What a temporary holds is dead when its step of the plan ends, unless another one reads it, too: steps share the
-// memory, the largest with the largest.
-void share_temporaries(lower::Program& p) {
+// memory, the largest with the largest. With several sets of places the steps take turns.
+struct Homes {
+  std::map<int, int> of;       // each temporary's
+  std::vector<int64_t> bytes;  // of each place
+};
+Homes share(const std::map<int, std::set<int>>& of_step, const std::vector<int64_t>& bytes, int sets) {
+  Homes out;
+  std::map<int, int> steps;
+  for (auto& [step, used] : of_step)
+    for (int n : used) ++steps[n];
+  for (auto& [n, many] : steps)
+    if (many > 1) out.of[n] = int(out.bytes.size()), out.bytes.push_back(bytes[size_t(n)]);
+  std::vector<std::vector<int>> places(static_cast<size_t>(sets)); // of a set, the largest first
+  int turn = 0;
+  for (auto& [step, used] : of_step) {
+    std::vector<int> mine(used.begin(), used.end());
+    std::stable_sort(mine.begin(), mine.end(), [&](int a, int b) { return bytes[size_t(a)] > bytes[size_t(b)]; });
+    std::vector<int>& set = places[size_t(turn++ % sets)];
+    size_t next = 0;
+    for (int n : mine) {
+      if (out.of.count(n)) continue;
+      if (next == set.size()) set.push_back(int(out.bytes.size())), out.bytes.push_back(0);
+      const int place = out.of[n] = set[next++];
+      out.bytes[size_t(place)] = std::max(out.bytes[size_t(place)], bytes[size_t(n)]);
+    }
+  }
+  return out;
+}
+
+// As many sets as keep kernels apart that could run at once, within the bytes that the target grants.
+void share_temporaries(lower::Program& p, const target::Target& t) {
   std::map<int, std::set<int>> of_step;
   for (auto& l : p.kernels)
     for (auto& a : l.arguments)
       if (auto* n = std::get_if<int>(&a.what)) of_step[l.step].insert(*n);
   for (auto& l : p.loops)
     if (l.count) of_step[p.kernels[size_t(l.first)].step].insert(l.time);
-  std::vector<int64_t> places;
-  std::map<int, int> place; // of each temporary
-  std::map<int, int> steps;
-  for (auto& [step, used] : of_step)
-    for (int n : used) ++steps[n];
-  for (auto& [n, many] : steps)
-    if (many > 1) place[n] = int(places.size()), places.push_back(p.temporaries[size_t(n)]);
-  const int own = int(places.size());
-  for (auto& [step, used] : of_step) {
-    std::vector<int> mine(used.begin(), used.end());
-    std::stable_sort(mine.begin(), mine.end(),
-                     [&](int a, int b) { return p.temporaries[size_t(a)] > p.temporaries[size_t(b)]; });
-    int next = own;
-    for (int n : mine) {
-      if (!place.count(n)) place[n] = next++;
-      places.resize(std::max(places.size(), size_t(place[n]) + 1), 0);
-      places[size_t(place[n])] = std::max(places[size_t(place[n])], p.temporaries[size_t(n)]);
-    }
+  Homes places;
+  for (int sets = t.beside ? std::max(1, int(of_step.size())) : 1; sets; sets /= 2) {
+    places = share(of_step, p.temporaries, sets);
+    if (std::accumulate(places.bytes.begin(), places.bytes.end(), int64_t(0)) <= t.beside) break;
   }
   for (auto& l : p.kernels)
     for (auto& a : l.arguments)
-      if (auto* n = std::get_if<int>(&a.what)) a.what = place.at(*n);
-  for (auto& l : p.loops) l.time = l.count ? place.at(l.time) : -1;
-  p.temporaries = std::move(places);
+      if (auto* n = std::get_if<int>(&a.what)) a.what = places.of.at(*n);
+  for (auto& l : p.loops) l.time = l.count ? places.of.at(l.time) : -1;
+  p.temporaries = std::move(places.bytes);
 }
 
 // A user's 64-bit integers could be anything.
@@ -189,7 +205,7 @@ Derivation as_told(const ir::Graph& g, const Options& o) {
   d.plan = plan::make_plan(graph, schedule, o.target);
   d.kernels = lower::lower(d.plan, schedule, o.target);
   pool_temporaries(d.kernels, o.target);
-  share_temporaries(d.kernels);
+  share_temporaries(d.kernels, o.target);
   if (!o.target.index64) refuse_wide_inputs(g, o.target);
   std::map<std::string, std::string> known; // canonical text -> name
   for (auto& l : d.kernels.kernels) {

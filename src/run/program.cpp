@@ -200,7 +200,7 @@ void Program::range(size_t first, size_t last, int depth, const Hook& before, co
 void Program::run(const Hook& before, const Hook& after) {
   if (!prepared_) prepare();
   if (derivation_.kernels.loops.empty() && !before && !after)
-    for (auto& l : launches_) l->run();
+    backend_.device->run(launches_);
   else
     range(0, launches_.size(), 0, before, after);
   for (auto& c : carries_) backend_.device->copy(c.to, c.from);

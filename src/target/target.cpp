@@ -63,6 +63,7 @@ Target cuda_target() {
   t.near_memory = 56 << 10;
   t.block_rows = 8, t.block_vectors = 2;
   t.workers = 132;
+  t.beside = 32 << 20; // of a shared cache of 50 MB
   return t;
 }
 

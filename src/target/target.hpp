@@ -22,6 +22,8 @@ struct Target {
   int64_t fast_memory = 0;           // bytes private to a workgroup: L2 of a core, shared memory of an SM
   int64_t near_memory = 0;           // bytes of the level above: L1
   int workers = 1;                   // workgroups that run at once: threads, SMs
+  int64_t beside = 0;                // bytes up to which values keep places of their own: kernels that need
+                                     // nothing of each other then run at once; 0: kernels run one by one
   double sum_cost = 0; // multiply-adds worth adding a word to a result in memory; 0: never
   int storage_bindings = 1 << 20;    // memories that one kernel may name
   int64_t binding_bytes = INT64_MAX; // of one of them

@@ -83,3 +83,28 @@ TEST(memory, a_state_that_was_overwritten_is_not_read_again) {
   const Plan p = verified(b.graph(), {}, scarce);
   for (auto& buffer : p.buffers) EXPECT_TRUE(p.graph->label(buffer.of) != "y" || buffer.again < 0) << plan::print(p);
 }
+
+TEST(memory, places_are_used_again_late_where_kernels_could_run_at_once) {
+  Builder b;
+  Tensor t = b.input("x", {32, 32});
+  for (int n = 0; n < 12; ++n) t = bent(t, 0.5, ("y" + std::to_string(n)).c_str()); // one after another
+  b.output(map(std::vector<Axis>{}, total(t)), "out");
+  const ir::Graph g = ir::canonical(b.graph()).graph;
+  target::Target target = target::cuda_target();
+  auto bytes_with = [&](int64_t beside) {
+    target.beside = beside;
+    const Plan p = plan::make_plan(g, schedule::as_written(), target);
+    for (auto& x : p.buffers)
+      for (auto& y : p.buffers)
+        EXPECT_TRUE(&x == &y || x.offset < 0 || y.offset < 0 || x.offset != y.offset || !plan::together(x, y));
+    return p.arena_bytes;
+  };
+  const int64_t least = bytes_with(0), all = bytes_with(INT64_MAX);
+  EXPECT_EQ(least, 2 * array);
+  EXPECT_GE(all, 12 * array);
+  for (int64_t granted : {3, 5, 8}) {
+    const int64_t some = bytes_with(granted * array);
+    EXPECT_GE(some, least + (granted > 3) * array);
+    EXPECT_LE(some, granted * array);
+  }
+}
