@@ -171,4 +171,20 @@ DeltaRule gated_delta_rule(const Tensor& q, const Tensor& k, const Tensor& v, co
   return {r.emits[0], r.states[0]};
 }
 
+DeltaRule gated_linear_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& gate,
+                                 Where where) {
+  Shapes s(where);
+  s("q", q, "time key")("k", k, "time key")("v", v, "time value")("gate", gate, "time");
+  const Axis t = axis("t", s["time"]), x = axis("x", s["key"]), c = axis("c", s["value"]);
+  const Recurred r = recur(
+      t, {carried("S", {s["key"], s["value"]})},
+      [&](const std::vector<Tensor>& old) -> Step {
+        const Scalar kept = sigmoid(gate.at({t}, where)) * old[0].at({x, c}, where);
+        const Tensor next = map({x, c}, kept + k.at({t, x}, where) * v.at({t, c}, where), "S", where);
+        return {{next}, {map({c}, sum(x, next.at({x, c}, where) * q.at({t, x}, where), where), "out", where)}};
+      },
+      {}, where);
+  return {r.emits[0], r.states[0]};
+}
+
 } // namespace tang::models

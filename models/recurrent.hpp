@@ -60,4 +60,9 @@ struct DeltaRule {
 DeltaRule gated_delta_rule(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& gate,
                            const Tensor& beta, const Tensor& start, Where where = Where::here());
 
+// Linear attention whose state is kept by a gate (Yang 2023), token by token: S <- sigmoid(gate) S + k v^T;
+// o = S^T q, from S = 0. q, k [time, key], v [time, value], gate [time].
+DeltaRule gated_linear_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& gate,
+                                 Where where = Where::here());
+
 } // namespace tang::models

@@ -1,10 +1,11 @@
-// Recurrences that are affine in their states, in chunks beside step after step: a scan of states, and linear
-// attention whose state decays.
+// Recurrences that are affine in their states, in chunks beside step after step: a scan of states, linear
+// attention whose state decays, and the gated delta rule.
 #include <algorithm>
 #include <cmath>
 #include <functional>
 
 #include "bench.hpp"
+#include "tang/models/recurrent.hpp"
 #include "tang/rewrite/directed.hpp"
 
 namespace bench {
@@ -37,25 +38,34 @@ ir::Graph scan(int64_t steps, int64_t states, int64_t block) {
   return in_chunks(b.graph(), block);
 }
 
-// S' = sigmoid(gate) S + k v^T, y = S^T q; with the gradients of all inputs, or without.
+// The output of a recurrence, with the gradients of what it reads, or without.
+ir::Graph recurrence(ir::Builder& b, const ir::Tensor& y, const std::vector<ir::Tensor>& of, bool gradient,
+                     int64_t block) {
+  b.output(y, "y");
+  if (!gradient) return in_chunks(b.graph(), block);
+  const auto d = diff::vjp(y, b.input("dy", y.shape()), of, Where::here(), {.chunk = block});
+  for (size_t n = 0; n < d.size(); ++n) b.output(d[n], "d" + of[n].name());
+  return b.graph();
+}
+
 ir::Graph attention(int64_t steps, int64_t keys, int64_t values, bool gradient, int64_t block) {
+  ir::Builder b;
+  const ir::Tensor q = b.input("q", {steps, keys}), k = b.input("k", {steps, keys}),
+                   v = b.input("v", {steps, values}), gate = b.input("gate", {steps});
+  return recurrence(b, models::gated_linear_attention(q, k, v, gate).out, {q, k, v, gate}, gradient, block);
+}
+
+// The gated delta rule with keys of length 1, decays and rates between 0 and 1.
+ir::Graph delta(int64_t steps, int64_t keys, int64_t values, bool gradient, int64_t block) {
   using namespace ir;
   Builder b;
-  const Tensor q = b.input("q", {steps, keys}), k = b.input("k", {steps, keys}),
-               v = b.input("v", {steps, values});
-  const Tensor gate = b.input("gate", {steps});
-  const Axis t = axis("t", steps), x = axis("x", keys), c = axis("c", values);
-  const Recurred r = recur(t, {carried("S", {keys, values})}, [&](const std::vector<Tensor>& old) -> Step {
-    const Tensor next = map({x, c}, sigmoid(gate(t)) * old[0](x, c) + k(t, x) * v(t, c), "S");
-    return {{next}, {map({c}, sum(x, next(x, c) * q(t, x)), "out")}};
-  });
-  b.output(r.emits[0], "y");
-  if (!gradient) return in_chunks(b.graph(), block);
-  const auto d =
-      diff::vjp(r.emits[0], b.input("dy", {steps, values}), {q, k, v, gate}, Where::here(), {.chunk = block});
-  const char* names[] = {"dq", "dk", "dv", "dgate"};
-  for (size_t n = 0; n < d.size(); ++n) b.output(d[n], names[n]);
-  return b.graph();
+  const Tensor q = b.input("q", {steps, keys}), k = b.input("k", {steps, keys}), v = b.input("v", {steps, values}),
+               gate = b.input("gate", {steps}), beta = b.input("beta", {steps}), start = b.input("start", {keys, values});
+  auto [t, x, y] = axes<"t x y">();
+  const Tensor unit = map({t, x}, k(t, x) / sqrt(sum(y, square(k(t, y)))), "unit");
+  const Tensor decay = map({t}, log(sigmoid(gate(t) + 2)), "decay"), rate = map({t}, sigmoid(beta(t)), "rate");
+  return recurrence(b, models::gated_delta_rule(q, unit, v, decay, rate, start).out, {q, k, v, gate, beta}, gradient,
+                    block);
 }
 } // namespace
 
@@ -67,6 +77,9 @@ void chunks(Bench& b) {
       cases.push_back(
           {std::string("linear attention 4096, ") + std::to_string(d) + (gradient ? ", with gradients" : ""),
            [=](int64_t c) { return attention(4096, d, d, gradient, c); }});
+  for (bool gradient : {false, true})
+    cases.push_back({std::string("delta rule 4096, 64") + (gradient ? ", with gradients" : ""),
+                     [=](int64_t c) { return delta(4096, 64, 64, gradient, c); }});
   for (auto& c : cases) {
     const ir::Graph written = c.graph(0);
     const auto steps = b.program(written);

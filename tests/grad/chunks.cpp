@@ -266,12 +266,7 @@ TEST(grad_chunks, attention_with_a_decay_stores_no_states) {
   const Tensor q = b.input("q", {steps, keys}), k = b.input("k", {steps, keys}),
                v = b.input("v", {steps, values});
   const Tensor gate = b.input("gate", {steps});
-  const Axis t = axis("t", steps), x = axis("x", keys), c = axis("c", values);
-  const Recurred r = recur(t, {carried("S", {keys, values})}, [&](const std::vector<Tensor>& old) -> Step {
-    const Tensor next = map({x, c}, sigmoid(gate(t)) * old[0](x, c) + k(t, x) * v(t, c), "S");
-    return {{next}, {map({c}, sum(x, next(x, c) * q(t, x)), "out")}};
-  });
-  b.output(r.emits[0], "y");
+  b.output(gated_linear_attention(q, k, v, gate).out, "y");
   run::Options o;
   o.schedule.chunk = 32;
   const run::Derivation d = run::derive(b.graph(), o);
