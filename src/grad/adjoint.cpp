@@ -233,32 +233,68 @@ Live live_of(Graph& g, Port part) {
 }
 } // namespace
 
+namespace {
+// A part over the points of its port: what it is where its domain and condition hold; elsewhere it is 0.
+struct Piece {
+  Port part;
+  Domain domain;
+  Id when;
+  std::optional<Id> body; // none: a read of the part, which exists everywhere
+};
+
+Id conditions_of_both(Pool& p, Id a, Id b) {
+  const std::vector<Id> other = expr::conjuncts(p, b);
+  Id out = expr::yes(p);
+  for (Id c : expr::conjuncts(p, a))
+    if (std::find(other.begin(), other.end(), c) != other.end()) out = expr::both(p, out, c);
+  return a == b ? a : rewrite::ordered(p, out);
+}
+
+std::optional<Piece> piece_of(Graph& g, Comp& n, Port part) {
+  const Live live = live_of(g, part);
+  std::map<int, int> coordinate;
+  if (!live.frame.outs.empty())
+    for (size_t d = 0; d < live.frame.outs[0].axes.size(); ++d)
+      coordinate[live.frame.outs[0].axes[d]] = int(d);
+  rewrite::Import in(g.pool, live.frame, n, [&](int a) { return ir::axis(coordinate.at(a)); });
+  Piece out{part, ir::pruned(in.domain(live.domain), n.points, g.symbols),
+            rewrite::ordered(g.pool, in.body(live.when)), {}};
+  if (live.body) out.body = in.body(*live.body);
+  return in.why().empty() ? std::optional(out) : std::nullopt;
+}
+} // namespace
+
 // The adjoint as its node's terms read it: absent where every part is 0, so that what a term reads there (it
-// may be no number) is never met. Parts that fold nothing are its body.
+// may be no number) is never met. Parts that fold nothing, and are 0 nowhere else, are its body.
 Port Adjoints::seed(Port p) {
   Pool& pool = g_.pool;
   Comp n;
   n.points = g_.shape(p);
   n.outs = {every_axis(n.points.size())};
-  std::optional<std::pair<Domain, Id>> common;
+  std::vector<Piece> pieces;
+  for (Port part : parts_.at(p))
+    if (auto piece = piece_of(g_, n, part))
+      pieces.push_back(std::move(*piece));
+    else
+      return bar(p);
+  const Domain domain = pieces[0].domain;
+  Id when = pieces[0].when;
+  for (auto& x : pieces) {
+    if (x.domain != domain) return bar(p);
+    when = conditions_of_both(pool, when, x.when);
+  }
   std::optional<Id> total;
-  for (Port part : parts_.at(p)) {
-    const Live live = live_of(g_, part);
-    std::map<int, int> coordinate;
-    if (!live.frame.outs.empty())
-      for (size_t d = 0; d < live.frame.outs[0].axes.size(); ++d)
-        coordinate[live.frame.outs[0].axes[d]] = int(d);
-    rewrite::Import in(pool, live.frame, n, [&](int a) { return ir::axis(coordinate.at(a)); });
-    const Domain d = ir::pruned(in.domain(live.domain), n.points, g_.symbols);
-    const Id when = rewrite::ordered(pool, in.body(live.when));
-    const Id value = live.body ? in.body(*live.body) : read_at(g_, n, part, here(n.points.size()));
-    if (!in.why().empty() || (common && *common != std::pair{d, when})) return bar(p);
-    common = {d, when};
+  bool all = true; // does every part end where the others do?
+  for (auto& x : pieces) {
+    const bool here_only = x.when == when;
+    all &= here_only;
+    const Id value = here_only && x.body ? *x.body : read_at(g_, n, x.part, here(n.points.size()));
     total = total ? pool.make(Op::add, {*total, value}) : value;
   }
-  n.domain = common->first;
+  if (!all && domain == ir::everywhere() && when == expr::yes(pool)) return bar(p);
+  n.domain = domain;
   inherit_domain(n, p);
-  n.lift = {common->second == expr::yes(pool) ? *total : pool.make(Op::only, {common->second, *total})};
+  n.lift = {when == expr::yes(pool) ? *total : pool.make(Op::only, {when, *total})};
   const Id lift = n.lift[0];
   if (pool[lift].op == Op::arg && n.domain == ir::everywhere()) return parts_.at(p)[0];
   const std::string name = "d" + g_.label(p);

@@ -241,11 +241,11 @@ struct Puller {
     return {g.add({std::move(n), name, where}), 0};
   }
 
-  // Is some term along these fold axes folded at every point of the domain?
+  // Is some term along these axes folded at every point of the domain? (A factor that is no number, times an
+  // empty sum, would not be 0.)
   bool folds_something(const Comp& n, rewrite::Dependence& depends, Axes over) const {
-    for (int a = int(n.points.size()); a < n.axis_count(); ++a)
-      if ((over & rewrite::bit(a)) && n.extent(a).range(g.symbols).first < 1 && n.domain != ir::everywhere())
-        return false;
+    for (int a = 0; a < n.axis_count(); ++a)
+      if ((over & rewrite::bit(a)) && n.extent(a).range(g.symbols).first < 1) return false;
     for (auto& piece : n.domain)
       for (auto& f : piece)
         if (depends.of(f) & over) return false;

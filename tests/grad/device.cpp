@@ -1,49 +1,18 @@
 // Every builder's gradient on the C target: each kernel and each gradient against the oracle.
-#include "grad/check.hpp"
-#include "tang/models/cases.hpp"
-#include "run/harness.hpp"
-#include "tang/verify/verify.hpp"
+#include "grad/further.hpp"
+#include "grad/on_c.hpp"
 
 using namespace tang;
 using namespace tang::test;
 
 namespace {
 class grad_on_c : public testing::TestWithParam<const char*> {};
-
-void verify_gradient(const Graph& written, Inputs in, double budget) {
-  GradientCheck check(written, std::move(in));
-  auto r = diff::gradient(check.g, check.seeds, check.wrt);
-  ASSERT_TRUE(r) << r.why();
-  Graph g = r->graph;
-  for (size_t k = 0; k < check.wrt.size(); ++k)
-    g.outputs.push_back({r->of[k], "d " + check.names[k], Format::f32});
-  g = canonical(g).graph;
-  for (auto& n : g.nodes)
-    if (auto* x = n.input()) {
-      auto& a = check.in.at(n.name);
-      for (double& v : a.r) v = double(float(v));
-      (void)x;
-    }
-  run::Options o;
-  o.guards = true;
-  run::Program p(g, shared_compiler(), std::make_shared<device::Cpu>(2), o);
-  const auto report = verify::verify(p, g, check.in, budget, 2);
-  for (auto& c : report.kernels) {
-    EXPECT_TRUE(c.ok) << c.what << " (" << c.schedule << "): error " << c.error << ", " << c.unwritten << " unwritten of " << c.values << ". " << c.why;
-    EXPECT_EQ(c.unwritten, 0) << c.what;
-  }
-  for (auto& c : report.outputs) EXPECT_TRUE(c.ok) << "output " << c.what << ": error " << c.error << " of " << c.scale << " " << c.why;
-  for (auto& t : report.trespass) ADD_FAILURE() << "guard band: " << t;
-}
-}  // namespace
+} // namespace
 
 TEST_P(grad_on_c, verified) {
-  for (auto& c : cases::builders)
-    if (std::string(c.name) == GetParam()) c.run({verify_gradient});
+  cases::each_graph(GetParam(), [](const Graph& g, const Inputs& in, const std::string& label, double budget) {
+    verify_gradient(g, in, budget, label);
+  });
 }
-INSTANTIATE_TEST_SUITE_P(grad, grad_on_c, testing::ValuesIn([] {
-                           std::vector<const char*> names;
-                           for (auto& c : cases::builders) names.push_back(c.name);
-                           return names;
-                         }()),
+INSTANTIATE_TEST_SUITE_P(grad, grad_on_c, testing::ValuesIn(cases::names_of_differentiated()),
                          [](const auto& i) { return std::string(i.param); });

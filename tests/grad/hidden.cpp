@@ -1,20 +1,12 @@
 // Every builder's gradient where an input holds NaN or inf that no output sees, and where one tensor is read as two inputs.
 #include "grad/check.hpp"
-#include "tang/models/cases.hpp"
+#include "grad/further.hpp"
 
 using namespace tang;
 using namespace tang::test;
 
 namespace {
-class grad_hidden : public testing::TestWithParam<const char*> {
-protected:
-  void each(const std::function<void(const Graph&, const Inputs&, const std::string&)>& f) {
-    int number = 0;
-    for (auto& c : cases::builders)
-      if (std::string(c.name) == GetParam())
-        c.run({[&](const Graph& g, Inputs in, double) { f(g, in, std::string(c.name) + " " + std::to_string(number++)); }});
-  }
-};
+class grad_hidden : public testing::TestWithParam<const char*> {};
 
 // Bit for bit, absence too; NaN is never equal.
 bool same(const Array& a, const Array& b) {
@@ -29,7 +21,7 @@ bool same(const Array& a, const Array& b) {
 // Behind a mask, outside of a window, in a row that is not gathered: found by planting NaN and comparing all outputs.
 TEST_P(grad_hidden, nan_and_inf_that_no_output_sees_change_no_gradient) {
   int hidden = 0;
-  each([&](const Graph& g, const Inputs& in, const std::string& label) {
+  cases::each_graph(GetParam(), [&](const Graph& g, const Inputs& in, const std::string& label, double) {
     GradientCheck check(g, in, label);
     ASSERT_NO_FATAL_FAILURE(check.run());
     eval::Oracle forward(check.g, check.in), back(check.reverse->graph, check.in);
@@ -62,7 +54,7 @@ TEST_P(grad_hidden, nan_and_inf_that_no_output_sees_change_no_gradient) {
 }
 
 TEST_P(grad_hidden, one_tensor_read_as_two_inputs_gets_both_gradients) {
-  each([&](const Graph& g, const Inputs& in, const std::string& label) {
+  cases::each_graph(GetParam(), [&](const Graph& g, const Inputs& in, const std::string& label, double) {
     for (NodeId x = 0; x < g.nodes.size(); ++x)
       for (NodeId y = x + 1; y < g.nodes.size(); ++y) {
         const Input *a = g[x].input(), *b = g[y].input();
@@ -77,9 +69,5 @@ TEST_P(grad_hidden, one_tensor_read_as_two_inputs_gets_both_gradients) {
       }
   });
 }
-INSTANTIATE_TEST_SUITE_P(grad, grad_hidden, testing::ValuesIn([] {
-                           std::vector<const char*> names;
-                           for (auto& c : cases::builders) names.push_back(c.name);
-                           return names;
-                         }()),
+INSTANTIATE_TEST_SUITE_P(grad, grad_hidden, testing::ValuesIn(cases::names_of_differentiated()),
                          [](const auto& i) { return std::string(i.param); });
