@@ -62,6 +62,7 @@ private:
   void columns_of_softmax(Graph& g);
   void across(Graph& g);
   void angles(Graph& g);
+  void runs(Graph& g);
   void recur(Graph& g); // recurrences.cpp
   void outputs(Graph& g);
   Port add(Graph& g, Comp c, const std::vector<Range>& ranges);

@@ -452,6 +452,8 @@ eval::Inputs inputs_for(const Graph& g, bool integer, uint64_t seed) {
           : a.type == Type::boolean ? below(2)
           : a.type == Type::bits    ? below(8)
                                     : below(8) - 3;
+    for (size_t row = 0; in->sorted && row < a.i.size(); row += size_t(a.shape.back()))
+      std::sort(a.i.begin() + long(row), a.i.begin() + long(row) + a.shape.back());
     out[n.name] = std::move(a);
   }
   return out;

@@ -1,6 +1,6 @@
 // Graphs that one rewrite rule each is for and that random nodes all but never make, with the variations that
 // must stop it: a guard around padded reads, index arithmetic, an output computed again inside a fold, the
-// state of an absorbing fold.
+// state of an absorbing fold, keys that are sorted.
 
 #include "tang/fuzz/writer.hpp"
 
@@ -257,9 +257,58 @@ void Generator::angles(Graph& g) {
   kept_.push_back(add(g, summed ? w.folded(sum_of_reals(), e) : w.of(e), {{-size, size, false, false}}));
 }
 
+// Terms of one key, of keys that are sorted: each place folds its own run, whose ends are found by halving;
+// and how many keys are smaller. With offsets, rows of keys, places that two axes or a stride make, bounds
+// beside.
+void Generator::runs(Graph& g) {
+  const Extent t = extent(), l = extent(), places = extent();
+  const int64_t limit = size_of(places) + int64_t(c_.below(2));
+  if (depth_ > 0 || limit < 1) return; // inputs of a step are what its recurrence hands in
+  const bool rows = c_.chance(3);
+  const Extent r(rows ? 2 : 1);
+  const std::vector<Extent> shape = rows ? std::vector<Extent>{r, t} : std::vector<Extent>{t};
+  const NodeId key = g.add({Input{Input::data, shape, Format::i32},
+                            "table" + std::to_string(limit) + " sorted" + std::to_string(names_++), {}});
+  g.set_sorted(key);
+  ranges(g)[{key, 0}] = {0, double(limit - 1)};
+  const Port x = tensor(g, Type::real, {t, l});
+  const double nt = double(std::max<int64_t>(1, size_of(t)));
+  const Range of_x = ranges(g).at(x);
+  const double size = of_x.size() * nt;
+  if (size > most()) return;
+  const uint32_t kind = c_.below(6);
+  const int64_t offset = int64_t(c_.below(4)) / 2 - int64_t(c_.below(4)) / 3;
+  // Axes: row, place, column, another part of the place; then the term.
+  Writer w(g, {r, places, l, Extent(1 + int64_t(c_.below(2)))}, {t});
+  const E read = w.at({key, 0}, rows ? std::vector<int>{0, 4} : std::vector<int>{4});
+  const int64_t stride = 1 + int64_t(c_.below(4)) / 3;
+  if (kind == 0) {
+    const E place = w.coordinate(1) * double(stride) + w.coordinate(3);
+    const E one = expr::lit_like(read, 1), none = expr::lit_like(read, 0);
+    const E smaller = expr::select(read + double(offset) < place, one, none);
+    kept_.push_back(add(g, w.folded(sum_of_index(), smaller), {{0, nt}}));
+    return;
+  }
+  const Form at = uniform(0) + constant(offset), place = axis(1, stride) + axis(3);
+  Conj same;
+  insert(same, at - place), insert(same, place - at);
+  if (kind == 1) insert(same, axis(4) - constant(1));
+  if (kind == 2) insert(same, axis(2) - axis(4) + constant(2));
+  E e = w.at(x, {4, 2});
+  if (c_.below(3))
+    e = w.masked({same}, e);
+  else
+    w.c.domain = {same};
+  if (kind == 3) {
+    kept_.push_back(add(g, w.folded(max_of_reals(), e), {{of_x.lo, of_x.hi, true, of_x.sharp}}));
+    return;
+  }
+  kept_.push_back(add(g, w.folded(sum_of_reals(), e), {{-size, size, false, integer_ && of_x.sharp}}));
+}
+
 void Generator::rare(Graph& g) {
   const size_t kept = kept_.size();
-  switch (c_.below(integer_ ? 7 : 10)) {
+  switch (c_.below(integer_ ? 8 : 11)) {
   case 0: guarded_twice(g); break;
   case 1: reshaped(g); break;
   case 2: computed_again(g); break;
@@ -267,7 +316,8 @@ void Generator::rare(Graph& g) {
   case 4: short_inside(g); break;
   case 5: copied(g); break;
   case 6: across(g); break;
-  case 7: columns_of_softmax(g); break;
+  case 7: runs(g); break;
+  case 8: columns_of_softmax(g); break;
   default: angles(g); break;
   }
   if (depth_ > 0) kept_.resize(kept); // a step has its own outputs

@@ -51,11 +51,11 @@ std::optional<Graph> repeated(const Graph& g) {
   return e.finish();
 }
 
-// Inputs that only comprehensions read, and that no output replaces.
+// Inputs that only comprehensions read, and that no output replaces; no keys: their last dimension is sorted.
 std::set<NodeId> movable(const Graph& g) {
   std::set<NodeId> out;
   for (NodeId id = 0; id < g.nodes.size(); ++id)
-    if (auto* in = g[id].input(); in && in->shape.size() > 1) out.insert(id);
+    if (auto* in = g[id].input(); in && in->shape.size() > 1 && !in->sorted) out.insert(id);
   for (NodeId id = 0; id < g.nodes.size(); ++id)
     if (g[id].recur())
       for (Port p : sources(g, id)) out.erase(p.node);

@@ -43,18 +43,28 @@ void bound_run(Comp& n, ir::Conj& at, NodeId first, std::vector<Form> row, const
 }
 
 namespace {
-// key + c = place, of a key that is sorted along a fold axis, where `place` is another axis.
+constexpr int64_t most_places = int64_t(1) << 24; // of a place that several axes make
+
+// key + c = place, of a key that is sorted along a fold axis, where `place` is 0 .. places - 1 and made of
+// other axes.
 struct Run {
-  int read, axis, place;
-  ir::Extent c;
+  int read, axis;
+  Form place;
+  ir::Extent c, places;
 };
 
 std::optional<Run> run_of(const Graph& g, const Comp& n, const ir::Conj& all, const Form& f) {
-  if (f.args.size() != 1 || f.args[0].second != 1 || f.axes.size() != 1 || f.axes[0].second != -1) return {};
+  if (f.args.size() != 1 || f.args[0].second != 1 || f.axes.empty() || !f.c.is_constant()) return {};
   if (std::find(all.begin(), all.end(), -1 * f) == all.end()) return {};
-  const auto a = ir::sorted_along(g, n, f.args[0].first);
-  if (!a || size_t(*a) < n.points.size() || *a == f.axes[0].first) return {};
-  return Run{f.args[0].first, *a, f.axes[0].first, f.c};
+  const int key = f.args[0].first;
+  const auto a = ir::sorted_along(g, n, key);
+  if (!a || size_t(*a) < n.points.size() || f.axis(*a)) return {};
+  const Form place = ir::uniform(key) + ir::constant(f.c) - f;
+  if (f.axes.size() == 1 && f.axes[0].second == -1)
+    return Run{key, *a, place, f.c, n.extent(f.axes[0].first)};
+  const auto [lo, hi] = ir::range(place, n.extents(), g.symbols);
+  if (hi < lo || hi - lo > most_places) return {};
+  return Run{key, *a, place - ir::constant(lo), f.c - ir::Extent(lo), ir::Extent(hi - lo + 1)};
 }
 
 // The piece with its runs bounded; nothing where it has none.
@@ -64,9 +74,9 @@ std::optional<ir::Conj> with_runs(Edit& e, NodeId id, Comp& n, const ir::Conj& p
   for (auto& f : piece)
     if (const auto r = run_of(e.to, n, piece, f)) {
       const Arg key = n.args[size_t(r->read)];
-      const auto first = first_of_runs(e.to, key.from, r->c, n.extent(r->place), e.from[id].where);
+      const auto first = first_of_runs(e.to, key.from, r->c, r->places, e.from[id].where);
       if (!first) continue;
-      bound_run(n, out, *first, {key.view.begin(), key.view.end() - 1}, ir::axis(r->place), r->axis);
+      bound_run(n, out, *first, {key.view.begin(), key.view.end() - 1}, r->place, r->axis);
       gone.push_back(f), gone.push_back(-1 * f);
     }
   if (gone.empty()) return {};
