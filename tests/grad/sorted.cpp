@@ -105,6 +105,35 @@ TEST(grad_sorted, rows_of_keys_offsets_and_two_keys) {
   expect_equal(plain, sorted, inputs_of(plain, {{"key", eval::indices({2, 11}, rows)}, {"other", eval::indices({6}, {0, 0, 4, 4, 4, 8})}}));
 }
 
+// A place that a stride and an offset, or two axes, make: one run a place, whatever else bounds the terms.
+TEST(grad_sorted, places_that_several_axes_make) {
+  auto build = [](bool sorted) {
+    Builder b;
+    Tensor key = b.input("key", {30}, Format::i32);
+    if (sorted) key = set_sorted(key);
+    const Tensor x = b.input("x", {30, 3});
+    auto [t, c] = axes<"t c">();
+    const Axis high = axis("high", Extent(4)), low = axis("low", Extent(2));
+    const Index place = 2 * Index(high) + Index(low) - Index(1);
+    b.output(map({high, low, c}, sum(t, masked(Index(key(t)) + Index(1) == place && Index(t) >= Index(c), x(t, c)))), "y");
+    return b.graph();
+  };
+  const Graph plain = build(false), sorted = build(true);
+  const Inputs in = inputs_of(plain, {{"key", keys_of({.places = 9, .keys = 30}, 2)}});
+  expect_equal(plain, sorted, in);
+  const Graph best = rewrite::optimize(sorted).graph;
+  int sums = 0;
+  for (auto& node : best.nodes) {
+    const ir::Comp* n = node.comp();
+    if (!n || !n->monoid || best[n->args[0].from.node].name == "key") continue; // the count of smaller keys
+    ++sums;
+    for (auto& a : n->args) EXPECT_NE(best[a.from.node].name, "key"); // two ends of a run, and x
+    ASSERT_EQ(n->domain.size(), 1u);
+    EXPECT_EQ(n->domain[0].size(), 3u);
+  }
+  EXPECT_EQ(sums, 1);
+}
+
 TEST(grad_sorted, kernels_of_the_c_target_are_right) {
   for (const Size& z : {Size{}, Size{33, 300, 24, 40}, Size{5, 2000, 16, 16}, Size{40, 3}}) {
     const Graph g = experts(z, true);
