@@ -264,6 +264,7 @@ Result<std::shared_ptr<Webgpu>> Webgpu::find(const WebgpuOptions& o) {
   c->chip = adapter.handle;
   AdapterInfo info;
   c->info(c->chip, &info);
+  if (info.backend == null_backend) return Refusal{"WebGPU finds no driver: the library's own null one computes nothing"};
   c->name = text_of(info.device) + " (WebGPU, " + text_of(info.description) + ")";
   Limits limits{};
   c->limits(c->chip, &limits);

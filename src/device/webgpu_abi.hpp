@@ -50,6 +50,8 @@ struct AdapterWish {
   Handle surface = nullptr;
 };
 
+constexpr uint32_t null_backend = 1; // accepts every command and runs none: what is left where no driver serves
+
 struct AdapterInfo {
   const Chain* next = nullptr;
   Text vendor, architecture, device, description;

@@ -152,8 +152,10 @@ std::string BodyText::element(int r, const std::string& lane) const {
       inside += (inside.empty() ? "" : " && ") + u_.d.inside(coordinate(c, lane), m.shape[d]);
     }
   }
-  const std::string load = u_.load(ref.memory, at);
-  return inside.empty() ? load : u_.d.pick(inside, load, u_.d.zero(expr::type_of(m.format), u_.wide));
+  const std::string zero = u_.d.zero(expr::type_of(m.format), u_.wide);
+  if (inside.empty()) return u_.load(ref.memory, at);
+  if (never_inside(u_, ref)) return zero;
+  return u_.d.pick(inside, u_.load(ref.memory, at), zero);
 }
 
 void BodyText::declare_ref(const std::string& as, int r, const std::string& mask) {

@@ -131,6 +131,16 @@ Affine offset(const Unit& u, const Ref& r) {
   return out;
 }
 
+bool never_inside(const Unit& u, const Ref& r) {
+  for (auto& c : r.index)
+    if (!c.refs.empty()) return false;
+  const Memory& m = u.memory(r.memory);
+  int64_t last = 0;
+  for (size_t d = 0; d < m.shape.size(); ++d) last += m.strides[d] * (m.shape[d] - 1);
+  const Range at = u.range(offset(u, r));
+  return at.known() && (at.hi < 0 || at.lo > last);
+}
+
 Affine without(Affine a, Var v) {
   for (size_t i = 0; i < a.terms.size(); ++i)
     if (a.terms[i].first == v) {

@@ -90,6 +90,9 @@ bool has_vector_access(const Unit& u, Format f); // whether the two above exist 
 
 // The element that a ref names, as an affine offset (its gathered part left out).
 Affine offset(const Unit& u, const Ref& r);
+// Whether it names no element wherever it stands: some compilers refuse a constant place outside an array, though
+// a test stands before the read.
+bool never_inside(const Unit& u, const Ref& r);
 Affine without(Affine a, Var v);
 bool pure(const Ref& r); // no gathered coordinate, nothing checked
 bool pure(const kernel::Bounds& b);

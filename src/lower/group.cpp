@@ -101,10 +101,7 @@ struct GroupLowerer {
     for (size_t m = 0; m < group.members.size(); ++m) {
       const MemberForm& form = choice.members[m];
       if (form.kind == MemberForm::chunked) emitters.absorb(group.members[m], form, *domains[m], axis, pre, operands, body);
-      if (is_keyed(m)) {
-        emitters.start_result(group.members[m], {}, body);
-        emitters.add_terms_by_key(group.members[m], *form.key, body);
-      }
+      if (is_keyed(m)) emitters.add_terms_by_key(group.members[m], *form.key, body);
       if (form.kind != MemberForm::fold) continue;
       if (keys[m] && emitters.has_value(group.members[m])) emitters.add_by_key(group.members[m], *keys[m], body);
       else if (emitters.has_value(group.members[m])) emitters.fold_value(group.members[m], !loop.empty(), body);
@@ -130,6 +127,8 @@ struct GroupLowerer {
   }
   void begin(size_t level, kernel::Block& to) {
     for (size_t m = 0; m < group.members.size(); ++m) {
+      // Terms go where their keys say, from any block: all of the result begins before the first.
+      if (is_keyed(m) && level == 0) emitters.start_result(group.members[m], loop, to);
       if (is_map(m) || is_keyed(m) || in_place(m) || depth(m) != level) continue;
       if (comes_back(m)) emitters.start_result(group.members[m], {loop.begin() + int64_t(level), loop.end()}, to);
       else if (needs_start(m)) emitters.start(group.members[m], choice.members[m], to);
