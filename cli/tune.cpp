@@ -13,6 +13,7 @@
 #include "tang/text/schedule.hpp"
 #include "tang/tune/picture.hpp"
 #include "tang/tune/precision.hpp"
+#include "tang/tune/ranking.hpp"
 
 namespace tang::cli {
 
@@ -28,14 +29,40 @@ std::unique_ptr<tune::Store> open_store(const Host& h) {
   }
 }
 
+namespace {
+// Weights that were learned on this machine, where the cache has some (`tang cache train`).
+tune::Machine with_weights(tune::Machine m, tune::Store& store) {
+  if (auto text = store.find("ranking", m.device))
+    if (auto r = tune::ranking_of(*text)) m.weights = r->weights;
+  return m;
+}
+
+// Learns the estimate's weights from what the cache holds of this machine; they are kept, and written to a
+// file, where the pick of graphs that they never saw is better by them.
+void train(const Host& h, tune::Store& store, const std::string& file) {
+  const tune::Machine m = machine_of(h, &store, false);
+  const auto r = tune::trained(tune::judged_of(store.rows("candidate"), m.device), m.device);
+  if (!r)
+    throw Error({}, "too little to learn from", {{r.why(), {}}}, "tune some programs first: tang tune FILE");
+  const bool better = r->regret < r->regret_before;
+  std::printf("%lld groups, %lld pairs; the lowest estimate of a graph left out is %.1f%% behind the best, with "
+              "the weights before %.1f%%: %s\n",
+              static_cast<long long>(r->groups), static_cast<long long>(r->pairs), 100 * r->regret,
+              100 * r->regret_before, better ? "kept" : "not kept");
+  if (better) store.put("ranking", m.device, tune::as_json(*r));
+  if (!file.empty()) write_text(file, tune::as_json(*r) + "\n");
+}
+} // namespace
+
 tune::Machine machine_of(const Host& h, tune::Store* store, bool again) {
   const std::string key = h.compiler->identity() + std::to_string(h.cpu->workers());
   if (store && !again)
     if (auto text = store->find("machine", key))
-      if (auto m = tune::machine_of(*text)) return *m;
+      if (auto m = tune::machine_of(*text); m && m->chain > 0) return with_weights(std::move(*m), *store);
   tune::Machine m = tune::probe(*h.compiler, *h.cpu, h.options.target.lanes);
-  if (store) store->put("machine", key, tune::as_json(m));
-  return m;
+  if (!store) return m;
+  store->put("machine", key, tune::as_json(m));
+  return with_weights(std::move(m), *store);
 }
 
 namespace {
@@ -274,6 +301,8 @@ int cache(const Common& c, const std::string& what, const std::string& file, int
     for (auto& r : tune::imported(read_text(file), damaged)) put += store.put(r.kind, r.key, r.value);
     std::printf("%lld rows, %lld damaged lines left out\n", static_cast<long long>(put),
                 static_cast<long long>(damaged));
+  } else if (what == "train") {
+    train(h, store, file);
   } else {
     const int64_t gone = store.gc(std::time(nullptr) - days * 86400, most);
     std::printf("%lld rows removed\n", static_cast<long long>(gone));

@@ -9,6 +9,7 @@
 #include "cuda.hpp"
 #include "figures.hpp"
 #include "tang/tune/measured.hpp"
+#include "tang/tune/ranking.hpp"
 
 namespace bench {
 
@@ -120,26 +121,6 @@ std::string interventions(const ordered_json& predictions, const std::vector<Row
   return s + "\n" + std::to_string(held) + " of " + std::to_string(all) + " within 25%.\n";
 }
 
-// Places in order, equal values share theirs.
-std::vector<double> ranks(const std::vector<double>& v) {
-  std::vector<double> out;
-  for (double x : v) {
-    double below = 0, equal = 0;
-    for (double y : v) below += y < x, equal += y == x;
-    out.push_back(below + (equal - 1) / 2);
-  }
-  return out;
-}
-
-double spearman(const std::vector<double>& a, const std::vector<double>& b) {
-  const auto x = ranks(a), y = ranks(b);
-  const double mean = double(x.size() - 1) / 2;
-  double xy = 0, xx = 0, yy = 0;
-  for (size_t k = 0; k < x.size(); ++k)
-    xy += (x[k] - mean) * (y[k] - mean), xx += (x[k] - mean) * (x[k] - mean), yy += (y[k] - mean) * (y[k] - mean);
-  return xx > 0 && yy > 0 ? xy / std::sqrt(xx * yy) : 0;
-}
-
 // What was timed against what the space of today says of it, problem by problem: nothing is timed here.
 std::string rank_text(const std::vector<Row>& rows, const tune::Machine& m) {
   std::string s = "| problem | candidates | rank correlation | that of the order | lowest estimate behind the best |\n|---|---|---|---|---|\n";
@@ -155,12 +136,48 @@ std::string rank_text(const std::vector<Row>& rows, const tune::Machine& m) {
         time.push_back(r.time.median), estimate.push_back(it->second), place.push_back(double(r.candidate));
     if (time.size() < 3) continue;
     const auto pick = size_t(std::min_element(estimate.begin(), estimate.end()) - estimate.begin());
-    const double behind = time[pick] / *std::min_element(time.begin(), time.end()) - 1, c = spearman(estimate, time), o = spearman(place, time);
+    const double behind = time[pick] / *std::min_element(time.begin(), time.end()) - 1, c = tune::rank_correlation(estimate, time), o = tune::rank_correlation(place, time);
     sum += c, order += o, ++problems, regret.add(behind);
     s += "| " + p.name + " | " + std::to_string(time.size()) + " | " + number("%.2f", c) + " | " + number("%.2f", o) + " | " + percent(behind) + " |\n";
   }
   return s + "\n" + number("%.0f", problems) + " problems: mean rank correlation " + number("%.2f", sum / problems) + ", of the order " +
          number("%.2f", order / problems) + "; the lowest estimate is " + percent(regret.value()) + " behind the best, at most " + percent(regret.worst) + ".\n";
+}
+
+// Weights of the terms of `tune::estimate`, learned from the same rows; each problem is picked with weights that never
+// saw it.
+std::string learned_text(const std::vector<Row>& rows, const tune::Machine& m) {
+  std::map<std::string, tune::JudgedGroup> groups;
+  for (auto& r : rows) {
+    if (r.cold || (r.group != "race" && r.group != "class")) continue;
+    tune::Judged c{{}, r.time};
+    for (auto& w : r.works) {
+      const auto terms = tune::unweighted(w, m);
+      c.terms.resize(terms.size());
+      for (size_t k = 0; k < terms.size(); ++k) c.terms[k] += terms[k].seconds;
+    }
+    groups[r.problem].graph = r.problem;
+    groups[r.problem].all.push_back(std::move(c));
+  }
+  tune::Groups all;
+  for (auto& [name, g] : groups)
+    if (g.all.size() > 2) all.push_back(&g);
+  const size_t n = tune::unweighted({}, m).size();
+  const tune::Prior prior{std::vector<double>(n, 1), std::vector<char>(n, 0)};
+  std::string s = "| learned | rank correlation, problem left out | lowest estimate behind the best: mean, worst |\n|---|---|---|\n";
+  const std::pair<const char*, tune::Trainer> ways[] = {{"least squares", tune::least_squares},
+                                                        {"pairwise", [](auto& g, auto& p) { return tune::pairwise(g, p); }}};
+  for (auto& [name, train] : ways) {
+    const auto apart = tune::held_out(all, prior, train);
+    Mean behind;
+    double sum = 0;
+    for (size_t k = 0; k < all.size(); ++k) {
+      sum += tune::rank_correlation(*all[k], apart[k]);
+      behind.add(tune::lowest(*all[k], apart[k]).time.median / tune::fastest(*all[k]).time.median - 1);
+    }
+    s += "| " + std::string(name) + " | " + number("%.2f", sum / double(all.size())) + " | " + percent(behind.value()) + ", " + percent(behind.worst) + " |\n";
+  }
+  return s + "\n" + std::to_string(all.size()) + " problems, " + std::to_string(tune::pairs(all)) + " pairs.\n";
 }
 
 std::string race_text(const std::vector<Row>& rows, const std::string& of) {
@@ -237,6 +254,9 @@ int cuda_report(const std::string& file, const std::vector<std::string>& parts) 
   md += "\n## How estimates rank\n\nOf the rows above that were timed warm: the rank correlation (Spearman's) of their times with what the space of today says of them\n"
         "(`tune::Candidate::estimated`: the price of the rule that makes them, of attention `tune::estimate`) and with the order in which they were made.\n\n" +
         rank_text(rows, *machine);
+  md += "\nThe rule's price against weights of the terms that are learned from these rows, by least squares of relative errors and from pairs of\n"
+        "candidates whose intervals are disjoint (`tune::pairwise`). The terms count what is moved and computed, not how warpgroups wait for each\n"
+        "other, which is what the candidates of a rule differ in: the price stays.\n\n" + learned_text(rows, *machine);
   for (auto& text : texts)
     if (const auto doc = ordered_json::parse(text); doc.contains("predictions")) md += interventions(doc, rows);
   std::ofstream(file) << md;

@@ -117,8 +117,7 @@ std::vector<Change> changes(const Setup& s) {
   const auto names = tune::unweighted({}, s.machine);
   for (size_t k = 0; k < names.size(); ++k)
     for (auto& p : race_problems())
-      if (names[k].name == "second level" || names[k].name == "register blocks" || names[k].name == "heads of workgroups" ||
-          names[k].name == "contractions" || names[k].name == "statements' bytes")
+      if (!tune::is_as_probed(names[k].name) && names[k].name != "further kernels")
         if (p.name == "matmul 256" || p.name == "full attention h8 n256 d64")
           if (auto c = pair_of(s, p, k, names[k].name)) out.push_back(std::move(*c));
   return out;

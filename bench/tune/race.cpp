@@ -6,6 +6,7 @@
 #include "bench.hpp"
 #include "tang/models/attention.hpp"
 #include "tang/text/schedule.hpp"
+#include "tang/tune/measured.hpp"
 
 namespace bench {
 
@@ -81,8 +82,7 @@ ordered_json race(const Setup& s, const Problem& p) {
     const tune::Work& w = c.work;
     out["candidates"].push_back({{"fields", text::fields(c.fields)}, {"schedule", c.shown}, {"estimated", c.estimated}, {"floor", tune::floor(w, s.machine).seconds},
                                  {"median", t.median}, {"low", t.low}, {"high", t.high}, {"best", t.best}, {"runs", t.runs}, {"error", trials[k].error},
-                                 {"work", {{"launches", w.launches}, {"workgroups", w.workgroups}, {"contracted", w.contracted}, {"padded", w.padded}, {"plain", w.plain},
-                                           {"special", w.special}, {"moved", w.moved}, {"near", w.near}, {"far", w.far}, {"loads", w.loads}, {"blocks", w.blocks}, {"read", w.read}}}});
+                                 {"work", ordered_json::parse(tune::as_json(w))}});
   }
   out["wrong"] = wrong;
   std::printf("%-32s %zu candidates timed, %d not ok, %zu refused\n", p.name.c_str(), all.size() - size_t(wrong), wrong, space.refused.size());

@@ -1,4 +1,4 @@
-// The tables of docs/results/tune.md from the parts that were measured, and the fit of the estimate's weights.
+// The tables of docs/results/tune.md from the parts that were measured, and the estimate's weights as they are learned.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -8,64 +8,78 @@
 
 #include "bench.hpp"
 #include "figures.hpp"
+#include "tang/tune/measured.hpp"
+#include "tang/tune/ranking.hpp"
 
 namespace bench {
 
 namespace {
-struct Candidate {
-  double median, low, high, best, estimated, floor;
-  std::vector<double> terms;  // unweighted
-};
-struct Group {
+struct Group : tune::JudgedGroup {
   std::string problem;
-  int threads;
-  std::vector<Candidate> all;
-  const Candidate& best() const {
-    return *std::min_element(all.begin(), all.end(), [](auto& a, auto& b) { return a.median < b.median; });
-  }
-  // 0 where the intervals overlap: then nobody knows which is faster.
-  double regret(const Candidate& c) const { return c.low <= best().high ? 0 : c.median / best().median - 1; }
-  double plain_regret(const Candidate& c) const { return c.median / best().median - 1; }
+  int threads = 1;
+  std::vector<double> floors;
+
+  double plain_regret(const tune::Judged& c) const { return c.time.median / tune::fastest(*this).time.median - 1; }
 };
-double estimated(const Candidate& c, const std::vector<double>& w) {
-  double s = 0;
-  for (size_t k = 0; k < w.size(); ++k) s += w[k] * c.terms[k];
-  return s;
+
+struct Way {
+  std::string name;
+  tune::Trainer train;
+};
+
+std::vector<Way> ways() {
+  return {{"least squares", tune::least_squares}, {"pairwise", [](auto& g, auto& p) { return tune::pairwise(g, p); }}};
 }
-const Candidate& pick(const Group& g, const std::vector<double>& w) {
-  return *std::min_element(g.all.begin(), g.all.end(), [&](auto& a, auto& b) { return estimated(a, w) < estimated(b, w); });
-}
-// The automatic choice and the seven best of the others by estimate are timed.
-const Candidate& pick_of_eight(const Group& g, const std::vector<double>& w) {
-  std::vector<const Candidate*> order;
-  for (size_t k = 1; k < g.all.size(); ++k) order.push_back(&g.all[k]);
-  std::sort(order.begin(), order.end(), [&](auto* a, auto* b) { return estimated(*a, w) < estimated(*b, w); });
-  order.resize(std::min<size_t>(7, order.size()));
-  order.push_back(&g.all[0]);
-  return **std::min_element(order.begin(), order.end(), [](auto* a, auto* b) { return a->median < b->median; });
-}
-// Least squares of relative errors under weights >= 0, coordinate by coordinate. Launches stay as they were probed: they go
-// with further kernels, and the race cannot tell the two apart.
-std::vector<double> fit(const std::vector<Group>& groups, const Group* left_out) {
-  const size_t n = tune::weights().size();
-  std::vector<double> a(n * n, 0), b(n, 0), x(n, 0);
-  x[n - 1] = tune::weights()[n - 1];
-  for (auto& g : groups) {
-    if (&g == left_out) continue;
-    for (auto& c : g.all)
-      for (size_t i = 0; i < n; ++i) {
-        b[i] += c.terms[i] / c.median;
-        for (size_t j = 0; j < n; ++j) a[i * n + j] += c.terms[i] * c.terms[j] / (c.median * c.median);
-      }
-  }
-  for (int round = 0; round < 20000; ++round)
-    for (size_t i = 0; i + 1 < n; ++i) {
-      if (a[i * n + i] <= 0) continue;
-      double r = b[i];
-      for (size_t j = 0; j < n; ++j) r -= a[i * n + j] * x[j];
-      x[i] = std::max(0.0, x[i] + r / a[i * n + i]);
+
+// Each way of learning the weights: on all groups; then, graph by graph, what they pick where they never saw it.
+std::string learned(const std::vector<Group>& groups) {
+  tune::Groups all;
+  for (auto& g : groups) all.push_back(&g);
+  const tune::Prior prior = tune::prior_of_cpu();
+  tune::Machine any;
+  any.levels = {{}};
+  std::string md = "| weights |";
+  for (auto& t : tune::unweighted({}, any)) md += " " + t.name + " |";
+  md += "\n|---|";
+  for (size_t k = 0; k < prior.weights.size(); ++k) md += "---|";
+  auto row = [&](const std::string& head, const std::vector<double>& w) {
+    md += "\n| " + head + " |";
+    for (double v : w) md += " " + number("%.2f", v) + " |";
+  };
+  row("in the source", prior.weights);
+  for (auto& w : ways()) row(w.name, w.train(all, prior));
+  md += "\n\n| graph left out | threads |";
+  for (auto& w : ways()) md += " " + w.name + ": estimated | eight timed | rank correlation |";
+  md += "\n|---|---|---|---|---|---|---|---|\n";
+  struct Sum {
+    Mean zero, eight;
+    double correlation = 0;
+  };
+  std::vector<std::vector<std::vector<double>>> apart;
+  for (auto& w : ways()) apart.push_back(tune::held_out(all, prior, w.train));
+  std::map<int, std::vector<Sum>> sums;
+  for (size_t g = 0; g < groups.size(); ++g) {
+    md += "| " + groups[g].problem + " | " + std::to_string(groups[g].threads) + " |";
+    auto& sum = sums[groups[g].threads];
+    sum.resize(apart.size());
+    for (size_t w = 0; w < apart.size(); ++w) {
+      const auto& by = apart[w][g];
+      const double zero = tune::regret(groups[g], tune::lowest(groups[g], by)),
+                   eight = tune::regret(groups[g], tune::fastest_of(groups[g], by)),
+                   correlation = tune::rank_correlation(groups[g], by);
+      sum[w].zero.add(zero), sum[w].eight.add(eight), sum[w].correlation += correlation;
+      md += " " + percent(zero) + " | " + percent(eight) + " | " + number("%.2f", correlation) + " |";
     }
-  return x;
+    md += "\n";
+  }
+  for (auto& [n, sum] : sums) {
+    md += "| mean, worst | " + std::to_string(n) + " |";
+    for (auto& x : sum)
+      md += " " + percent(x.zero.value()) + ", " + percent(x.zero.worst) + " | " + percent(x.eight.value()) + ", " + percent(x.eight.worst) + " | " +
+            number("%.2f", x.correlation / x.zero.n) + " |";
+    md += "\n";
+  }
+  return md;
 }
 // Predicted before the run (`bench_tune predict`), then timed: a term stays where both agree within 25%.
 std::string interventions(const ordered_json& doc) {
@@ -106,17 +120,16 @@ int report(const std::string& prefix, const std::vector<std::string>& parts) {
         soundness.push_back(p);
         continue;
       }
-      Group g{p["problem"], p["threads"], {}};
+      Group g;
+      g.graph = g.problem = p["problem"], g.threads = p["threads"];
       const tune::Machine& m = machines.at(g.threads);
       for (auto& c : p["candidates"]) {
-        tune::Work w;
-        const auto& j = c["work"];
-        w.launches = j["launches"], w.workgroups = j["workgroups"], w.contracted = j["contracted"], w.padded = j["padded"], w.plain = j["plain"], w.special = j["special"];
-        w.moved = j["moved"], w.near = j["near"], w.far = j["far"], w.loads = j["loads"], w.blocks = j["blocks"], w.read = j["read"], w.gathered = j.value("gathered", 0.0), w.scattered = j.value("scattered", 0.0);
-        Candidate x{c["median"], c["low"], c["high"], c["best"], tune::estimate(w, m).seconds, tune::floor(w, m).seconds, {}};
+        const tune::Work w = tune::work_in(c["work"].dump());
+        tune::Judged x{{}, {c["median"], c["low"], c["high"], c["best"], c["runs"]}};
         for (auto& t : tune::unweighted(w, m)) x.terms.push_back(t.seconds);
+        g.floors.push_back(tune::floor(w, m).seconds);
         ++pairs;
-        below += x.floor > x.best;
+        below += g.floors.back() > x.time.best;
         g.all.push_back(std::move(x));
       }
       groups.push_back(std::move(g));
@@ -131,22 +144,24 @@ int report(const std::string& prefix, const std::vector<std::string>& parts) {
   md += "\n## The tile race\n\nEvery schedule in a group's space is run, checked and timed in turns with the others. Regret: how much slower than the best of all; where the 95% intervals of\n"
         "two medians overlap it is 0 (in brackets: by medians alone). *Automatic*: the rules without a model. *Estimated*: the lowest estimate, nothing timed. *Eight timed*: the automatic\n"
         "one and the seven lowest estimates are timed.\n\n"
-        "| problem | threads | schedules | worst / best | automatic | estimated | eight timed | estimate / time of the automatic one |\n|---|---|---|---|---|---|---|---|\n";
+        "| problem | threads | schedules | worst / best | automatic | estimated | eight timed | estimate / time of the automatic one | rank correlation |\n|---|---|---|---|---|---|---|---|---|\n";
+  tune::Groups judged;
+  for (auto& g : groups) judged.push_back(&g);
   std::map<int, std::vector<Mean>> means;  // automatic, estimated, eight; then by medians alone
   for (auto& g : groups) {
     auto& m = means[g.threads];
     m.resize(6);
-    const Candidate &automatic = g.all[0], &zero = pick(g, tune::weights()), &eight = pick_of_eight(g, tune::weights());
-    const Candidate* of[] = {&automatic, &zero, &eight};
+    const tune::Judged &automatic = g.all[0], &zero = tune::lowest(g, tune::weights()), &eight = tune::fastest_of(g, tune::weights());
+    const tune::Judged* of[] = {&automatic, &zero, &eight};
     double worst = 0;
-    for (auto& c : g.all) worst = std::max(worst, c.median);
-    md += "| " + g.problem + " | " + std::to_string(g.threads) + " | " + std::to_string(g.all.size()) + " | " + number("%.2f", worst / g.best().median) + " |";
+    for (auto& c : g.all) worst = std::max(worst, c.time.median);
+    md += "| " + g.problem + " | " + std::to_string(g.threads) + " | " + std::to_string(g.all.size()) + " | " + number("%.2f", worst / tune::fastest(g).time.median) + " |";
     for (int k = 0; k < 3; ++k) {
-      m[size_t(k)].add(g.regret(*of[k]));
+      m[size_t(k)].add(tune::regret(g, *of[k]));
       m[size_t(k) + 3].add(g.plain_regret(*of[k]));
-      md += " " + percent(g.regret(*of[k])) + " (" + percent(g.plain_regret(*of[k])) + ") |";
+      md += " " + percent(tune::regret(g, *of[k])) + " (" + percent(g.plain_regret(*of[k])) + ") |";
     }
-    md += " " + number("%.2f", automatic.estimated / automatic.median) + " |\n";
+    md += " " + number("%.2f", tune::estimated(automatic, tune::weights()) / automatic.time.median) + " | " + number("%.2f", tune::rank_correlation(g, tune::weights())) + " |\n";
   }
   md += "\n| threads | | automatic | estimated | eight timed |\n|---|---|---|---|---|\n";
   for (auto& [n, m] : means) {
@@ -154,38 +169,18 @@ int report(const std::string& prefix, const std::vector<std::string>& parts) {
       md += "| " + std::to_string(n) + " | geometric mean" + (plain ? ", medians alone" : "") + " | " + percent(m[size_t(plain)].value()) + " | " + percent(m[size_t(plain) + 1].value()) + " | " + percent(m[size_t(plain) + 2].value()) + " |\n" +
             "| " + std::to_string(n) + " | worst" + (plain ? ", medians alone" : "") + " | " + percent(m[size_t(plain)].worst) + " | " + percent(m[size_t(plain) + 1].worst) + " | " + percent(m[size_t(plain) + 2].worst) + " |\n";
   }
-  md += "| | needed: mean, worst | | 5%, 15% | 1.5%, 5% |\n\n## The weights of the estimate\n\nLeast squares of relative errors over every candidate; then each problem left out in turn and picked with weights that never saw it.\n\n| threads | fitted without |";
-  const auto names = tune::unweighted({}, machines.begin()->second);
-  for (auto& t : names) md += " " + t.name + " |";
-  md += " regret estimated | eight timed |\n|---|---|";
-  for (size_t k = 0; k < names.size() + 2; ++k) md += "---|";
-  md += "\n";
-  auto row = [&](const std::string& head, const std::vector<double>& w, const std::string& tail) {
-    md += head;
-    for (double v : w) md += " " + number("%.2f", v) + " |";
-    md += tail + "\n";
-  };
-  row("| | in the source |", tune::weights(), " | |");
-  for (auto& [n, unused] : means) {
-    std::vector<Group> mine;
-    for (auto& g : groups)
-      if (g.threads == n) mine.push_back(g);
-    row("| " + std::to_string(n) + " | nothing |", fit(mine, nullptr), " | |");
-    Mean zero, eight;
-    for (auto& g : mine) {
-      const auto w = fit(mine, &g);
-      const double z = g.regret(pick(g, w)), e = g.regret(pick_of_eight(g, w));
-      zero.add(z), eight.add(e);
-      row("| " + std::to_string(n) + " | " + g.problem + " |", w, " " + percent(z) + " | " + percent(e) + " |");
-    }
-    md += "| " + std::to_string(n) + " | mean, worst |";
-    for (size_t k = 0; k < names.size(); ++k) md += " |";
-    md += " " + percent(zero.value()) + ", " + percent(zero.worst) + " | " + percent(eight.value()) + ", " + percent(eight.worst) + " |\n";
-  }
+  md += "| | needed: mean, worst | | 5%, 15% | 1.5%, 5% |\n\n## The weights of the estimate\n\n"
+        "Learned in two ways from every candidate of both numbers of threads: by least squares of relative errors, and from pairs of candidates of one\n"
+        "group whose intervals are disjoint (`tune::pairwise`; " + std::to_string(tune::pairs(judged)) + " pairs). Then each graph is left out in turn, with both\n"
+        "numbers of threads, and picked with weights that never saw it. Those of the source are pairwise. `tang cache train` does the same with what the\n"
+        "tuning cache holds.\n\n" + learned(groups);
   md += "\n## The floor\n\nPairs of a kernel and a schedule whose fastest run is below their floor (`tune::floor`, the same function as in `tang why`); needed: none.\n\n| where | pairs | below | largest floor / fastest run | mean |\n|---|---|---|---|---|\n";
   double largest = 0, sum = 0;
   for (auto& g : groups)
-    for (auto& c : g.all) largest = std::max(largest, c.floor / c.best), sum += c.floor / c.best;
+    for (size_t k = 0; k < g.all.size(); ++k) {
+      const double ratio = g.floors[k] / g.all[k].time.best;
+      largest = std::max(largest, ratio), sum += ratio;
+    }
   md += "| the race | " + std::to_string(pairs) + " | " + std::to_string(below) + " | " + number("%.3f", largest) + " | " + number("%.3f", sum / double(std::max<int64_t>(1, pairs))) + " |\n";
   for (auto& s : soundness) {
     md += "| random sizes of six kernels, " + std::to_string(s["threads"].get<int>()) + " thread" + (s["threads"].get<int>() > 1 ? "s" : "") + ", " + std::to_string(s["graphs"].get<int>()) + " graphs | " + std::to_string(s["pairs"].get<int64_t>()) + " | " + std::to_string(s["below"].get<int64_t>()) + " | " +

@@ -110,6 +110,7 @@ void contraction(const kernel::Kernel& k, const Contract& c, double times, const
       times * (b * columns * (panel_stays ? 1 : strips) + a * rows * (rows_stay ? 1 : panels) + 2 * outcome);
   w.loads += times * strips * panels * terms * (c.rows + c.vectors);
   w.blocks += times * strips * panels;
+  w.chained += times * strips * panels * terms;
   // Beyond the second level: the columns' operand and the rows' once each, more often when they do not fit
   // together.
   if (m.levels.size() > 1) {
@@ -272,80 +273,6 @@ Time floor(const Work& w, const Machine& m, bool cold) {
     const double starts = (b.first + double(w.launches - 1) * b.later) / m.margin;
     if (w.launches) t.terms.push_back({"launches and first loads", starts}), t.seconds += starts;
   }
-  return t;
-}
-
-// What does not overlap, before weights: each is the time of one resource at its typical rate.
-std::vector<Term> unweighted(const Work& w, const Machine& m) {
-  const Level& near = m.levels.front();
-  const Level& middle = m.levels[std::min<size_t>(1, m.levels.size() - 1)];
-  // The last wave: workers idle while others finish.
-  const double waves = std::ceil(double(w.workgroups) / m.workers);
-  const double idle = w.workgroups ? waves * m.workers / double(w.workgroups) : 1;
-  const double each = idle / m.workers, vector_fma = 2.0 * m.lanes * m.workers / m.fma.typical;
-  const bool contracts = w.padded > 0;
-  return {{"contractions", idle * w.padded / m.fma.typical},
-          {"other arithmetic", contracts ? 0 : idle * w.plain / (m.fma.typical / 2)},
-          {"exponentials", idle * w.special / m.exp.typical},
-          {"statements' bytes", idle * w.moved / near.read.typical},
-          {"second level", idle * w.near / middle.read.typical},
-          {"register blocks", each * w.blocks * vector_fma},
-          {"reads by index",
-           idle * (w.gathered / middle.read.typical + w.scattered / m.levels.back().read.typical)},
-          {"heads of workgroups", each * double(w.workgroups) * (contracts ? 1e-6 : m.workgroup)},
-          {"further kernels", double(std::max<int64_t>(0, w.launches - 1)) * 1e-6},
-          {"launches", double(w.launches) * (w.workgroups > 1 ? m.launch : m.call)}};
-}
-
-// Fitted to every candidate of the tile race on one thread, by relative error; two threads were predicted
-// with them
-// (`bench_tune report` prints the fit, each problem left out in turn, beside these: docs/results/tune.md).
-const std::vector<double>& weights() {
-  static const std::vector<double> all = {
-      1.0,  // contractions run at the probe's rate
-      1.0,  // other arithmetic, where there is no contraction to hide behind
-      1.0,  // exponentials
-      1.15, // loads and stores of statements do not overlap with arithmetic
-      0.33, // the second level feeds contractions mostly ahead of time
-      165,  // vector multiply-adds that starting and ending a register block costs
-      1.0,  // lines of reads by index, as probed
-      0.7,  // us of a workgroup's head with contractions: its tiles are cold
-      9.0,  // us of a further kernel: operands leave the near caches
-      1.0}; // launches
-  return all;
-}
-
-namespace {
-// On a GPU: launches with their first loads, then whatever resource of all workers is busy longest, at
-// typical rates. Workers that the last wave leaves idle make arithmetic and near bytes wait. Nothing is
-// fitted.
-Time estimate_on_gpu(const Work& w, const Machine& m) {
-  const double waves = std::ceil(double(w.workgroups) / m.workers);
-  const double idle = w.workgroups ? waves * m.workers / double(w.workgroups) : 1;
-  const Start& s = w.resident ? m.full : m.every;
-  const Level& middle = m.levels[1];
-  Time t;
-  t.terms = {{"launches and first loads", double(w.launches) * (w.read > 0 ? s.near : s.empty)},
-             {"workgroups", double(w.workgroups) * m.workgroup},
-             {"reads from memory", (w.read + w.scattered) / m.levels.back().read.typical}};
-  std::vector<Term> busy = {{"second level", idle * (w.near + w.gathered) / middle.read.typical},
-                            {"matrix instructions", idle * w.matrix / m.matrix.typical},
-                            {"contractions", w.matrix > 0 ? 0 : idle * w.padded / m.fma.typical},
-                            {"exponentials", idle * w.special / m.exp.typical},
-                            {"statements' bytes", idle * w.moved / m.levels.front().read.typical}};
-  for (auto& x : t.terms) t.seconds += x.seconds;
-  double longest = 0;
-  for (auto& x : busy) longest = std::max(longest, x.seconds), t.terms.push_back(x);
-  t.seconds += longest;
-  return t;
-}
-} // namespace
-
-Time estimate(const Work& w, const Machine& m) {
-  if (m.one.empty > 0) return estimate_on_gpu(w, m);
-  Time t;
-  t.terms = unweighted(w, m);
-  for (size_t k = 0; k < t.terms.size(); ++k) t.seconds += t.terms[k].seconds *= weights()[k];
   return t;
 }
 

@@ -20,6 +20,7 @@ struct Work {
   double far = 0;    // bytes that come from beyond the second level
   double loads = 0;  // load instructions of contractions
   double blocks = 0; // register blocks: each starts and ends a loop over terms
+  double chained = 0; // terms of all register blocks: those of one are added one after the other
   double gathered = 0;  // bytes of the lines that reads by index touch, of tables that the second level holds
   double scattered = 0; // .. and of larger ones
   double matrix = 0; // of `contracted`, by matrix instructions; one of 32-bit operands counts twice
@@ -57,9 +58,15 @@ struct Time {
 // them are there follows them (decision 43, proofs/bound/workers.v). `cold`: nearer levels hold nothing,
 // everything else was touched since.
 Time floor(const Work& w, const Machine& m, bool cold = false);
+// What the estimate adds up, before its weights: the time of one resource each at its typical rate, times the
+// share of workers that the last wave leaves idle. The terms of a machine are always the same, in one order.
 std::vector<Term> unweighted(const Work& w, const Machine& m);
-const std::vector<double>& weights(); // of these terms
-// Ranks schedules; a weighted sum of what does not overlap.
+// Of the terms that `unweighted` gives for a CPU, as this source has them.
+const std::vector<double>& weights();
+// Whether a CPU's term is taken as it was probed: its weight is not learned.
+bool is_as_probed(const std::string& term);
+// Ranks schedules; a weighted sum of what does not overlap. A machine that has weights of its own
+// (ranking.hpp) is estimated with them.
 Time estimate(const Work& w, const Machine& m);
 
 } // namespace tang::tune

@@ -30,7 +30,8 @@ std::string as_json(const Machine& m) {
                    {"write_bytes_s", as_json(m.write)},
                    {"call_s", m.call},
                    {"launch_s", m.launch},
-                   {"workgroup_s", m.workgroup}};
+                   {"workgroup_s", m.workgroup},
+                   {"chain_s", m.chain}};
   for (auto& l : m.levels)
     doc["levels"].push_back({{"name", l.name},
                              {"bytes", l.bytes},
@@ -80,6 +81,7 @@ Result<Machine> machine_of(const std::string& json) {
     m.call = doc.at("call_s");
     m.launch = doc.at("launch_s");
     m.workgroup = doc.at("workgroup_s");
+    m.chain = doc.value("chain_s", 0.0);
     m.driver = doc.value("driver", "");
     for (auto& l : doc.at("levels"))
       m.levels.push_back({l.at("name"), l.at("bytes"), rate(l.at("read_bytes_s")), l.value("kept", true),

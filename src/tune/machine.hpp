@@ -54,6 +54,7 @@ struct Machine {
   double call = 0;           // s of a launch of one workgroup: no thread is woken
   double launch = 0;         // s of a launch of one workgroup a worker
   double workgroup = 0;      // s that one more workgroup costs
+  double chain = 0; // s from a multiply-add of vectors to one that needs its result; 0: not probed
   std::vector<Level> levels; // nearest first, memory last
   // Of a GPU; 0 elsewhere.
   Rate matrix;            // flop/s of matrix instructions on 16-bit operands
@@ -65,6 +66,8 @@ struct Machine {
   double clock = 0;   // Hz, the highest, as the driver says it
   int schedulers = 0; // of a worker; each starts an instruction of a subgroup a cycle at most
   std::vector<InFlight> in_flight;
+  // Of a CPU, learned from what was timed on it (ranking.hpp): of the estimate's terms; empty: the source's.
+  std::vector<double> weights;
 };
 
 std::string today(); // date and time, UTC

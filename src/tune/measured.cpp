@@ -13,7 +13,7 @@ template <class W, class F> void each(W& w, F f) {
   f("launches", w.launches), f("workgroups", w.workgroups), f("contracted", w.contracted);
   f("padded", w.padded), f("plain", w.plain), f("special", w.special), f("moved", w.moved);
   f("near", w.near), f("far", w.far), f("loads", w.loads), f("blocks", w.blocks);
-  f("gathered", w.gathered), f("scattered", w.scattered), f("matrix", w.matrix), f("read", w.read);
+  f("chained", w.chained), f("gathered", w.gathered), f("scattered", w.scattered), f("matrix", w.matrix), f("read", w.read);
   f("issued", w.issued), f("after", w.after), f("resident", w.resident), f("planned", w.planned);
 }
 
@@ -73,6 +73,12 @@ template <class T, class F> Result<T> from_text(const std::string& json, F f) {
 } // namespace
 
 std::string as_json(const Work& w) { return json_of(w).dump(); }
+
+Work work_in(const std::string& json) {
+  Work w;
+  if (const auto doc = ordered_json::parse(json, nullptr, false); doc.is_object()) put(w, doc);
+  return w;
+}
 
 Result<std::vector<Measured>> measured_of(const std::string& json, const Machine& m) {
   return from_text<std::vector<Measured>>(json, [&](auto& doc) {

@@ -16,6 +16,7 @@ struct Measured {
 };
 
 std::string as_json(const Work& w);
+Work work_in(const std::string& json); // fields that it lacks are 0; no JSON: none
 
 // Rows of a file of `bench_tune_cuda run` or of cuda_peers.py; none of any other. Of a library's kernel only
 // the work is known: one launch, each operand read once, the operations of the definition.

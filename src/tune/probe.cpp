@@ -40,6 +40,18 @@ KERNEL(probe_fma) {
     *(V*)REGION(w) = total;
   }
 }
+KERNEL(probe_chain) { // each multiply-add needs the result of the one before it
+  EACH(w) {
+    V x = {0}, y = {0}, a = {0};
+    x += 1.0f + (float)w * 0x1p-20f, y += 0x1p-30f;
+    for (long n = 0; n < PASSES; ++n) {
+#define AFTER(k) a = a * x + y;
+      TWELVE(AFTER)
+      __asm__ volatile("" : "+v"(a));
+    }
+    *(V*)REGION(w) = a;
+  }
+}
 KERNEL(probe_read) {
   EACH(w) {
     const float* p = REGION(w);
@@ -164,6 +176,7 @@ Machine probe(device::Compiler& compiler, device::Cpu& cpu, int lanes) {
   const int64_t step = 8 * lanes; // elements that the read probe takes at once
   auto elements = [&](int64_t bytes) { return std::max<int64_t>(step, bytes / 4 / step * step); };
   m.fma = b.rate("probe_fma", p, step, 12.0 * lanes * 2);
+  m.chain = double(w) / b.rate("probe_chain", p, step, 12.0).typical;
   m.exp = b.rate("probe_exp", p, elements(near / 2), double(elements(near / 2)));
   auto level = [&](const char* name, int64_t bytes, int64_t each, double seconds, int repeats) {
     const int64_t n = elements(each);

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "tang/text/schedule.hpp"
+#include "tang/tune/ranking.hpp"
 
 namespace tang::tune {
 
@@ -251,7 +252,11 @@ private:
                                 {"schedule", c.shown},
                                 {"fields", text::fields(c.fields)},
                                 {"estimated", c.estimated},
-                                {"label", s.label}};
+                                {"label", s.label},
+                                {"graph", std::to_string(ir::hash(written_))},
+                                {"group", s.key},
+                                {"automatic", k == 0},
+                                {"terms", nlohmann::json::parse(judged_terms(c.work, machine_))}};
     how_.store->put("candidate", machine_.device + " " + c.text, row.dump());
   }
 

@@ -10,7 +10,7 @@
 namespace tang::tune {
 
 struct Row {
-  std::string kind, key, value; // kind: "candidate", "program", "machine"
+  std::string kind, key, value; // kind: "candidate", "program", "machine", "ranking"
   int64_t at = 0;               // when it was written, seconds since 1970
 };
 

@@ -1,0 +1,101 @@
+#include <algorithm>
+#include <cmath>
+
+#include "tang/tune/cost.hpp"
+
+namespace tang::tune {
+
+namespace {
+// The last wave: workers idle while others finish.
+double idle_share(const Work& w, const Machine& m) {
+  const double waves = std::ceil(double(w.workgroups) / m.workers);
+  return w.workgroups ? waves * m.workers / double(w.workgroups) : 1;
+}
+
+std::vector<Term> terms_of_cpu(const Work& w, const Machine& m) {
+  const Level& near = m.levels.front();
+  const Level& middle = m.levels[std::min<size_t>(1, m.levels.size() - 1)];
+  const double idle = idle_share(w, m), each = idle / m.workers;
+  const double vector_fma = 2.0 * m.lanes * m.workers / m.fma.typical;
+  const double arithmetic = idle * w.padded / m.fma.typical;
+  // Beyond arithmetic: operands of a block come from the first level, a vector each; terms of a block are
+  // added one after the other, so too few accumulators leave the unit waiting.
+  const double operands = idle * w.loads * 4 * m.lanes / near.read.typical;
+  const double chains = each * w.chained * m.chain;
+  return {{"contractions", arithmetic},
+          {"operands of register blocks", std::max(0.0, operands - arithmetic)},
+          {"chains of register blocks", std::max(0.0, chains - arithmetic)},
+          {"register blocks", each * w.blocks * vector_fma},
+          {"other arithmetic", w.padded > 0 ? 0 : idle * w.plain / (m.fma.typical / 2)},
+          {"exponentials", idle * w.special / m.exp.typical},
+          {"statements' bytes", idle * w.moved / near.read.typical},
+          {"second level", idle * w.near / middle.read.typical},
+          {"reads by index",
+           idle * (w.gathered / middle.read.typical + w.scattered / m.levels.back().read.typical)},
+          {"further kernels", double(std::max<int64_t>(0, w.launches - 1)) * 1e-6},
+          {"launches", double(w.launches) * (w.workgroups > 1 ? m.launch : m.call)}};
+}
+
+// How many of a GPU's terms are busy at the same time as the others: of these the longest counts.
+constexpr int gpu_beside = 5;
+
+std::vector<Term> terms_of_gpu(const Work& w, const Machine& m) {
+  const double idle = idle_share(w, m);
+  const Start& s = w.resident ? m.full : m.every;
+  const Level& middle = m.levels[1];
+  return {{"launches and first loads", double(w.launches) * (w.read > 0 ? s.near : s.empty)},
+          {"workgroups", double(w.workgroups) * m.workgroup},
+          {"reads from memory", (w.read + w.scattered) / m.levels.back().read.typical},
+          {"second level", idle * (w.near + w.gathered) / middle.read.typical},
+          {"matrix instructions", idle * w.matrix / m.matrix.typical},
+          {"contractions", w.matrix > 0 ? 0 : idle * w.padded / m.fma.typical},
+          {"exponentials", idle * w.special / m.exp.typical},
+          {"statements' bytes", idle * w.moved / m.levels.front().read.typical}};
+}
+} // namespace
+
+std::vector<Term> unweighted(const Work& w, const Machine& m) {
+  return m.one.empty > 0 ? terms_of_gpu(w, m) : terms_of_cpu(w, m);
+}
+
+bool is_as_probed(const std::string& term) {
+  return term == "other arithmetic" || term == "exponentials" || term == "reads by index" ||
+         term == "launches";
+}
+
+// Learned from pairs of candidates of the tile race on one and on two threads of a CPU of 8 lanes: they say who
+// is faster, not how long each resource is busy (`bench_tune report` prints them as they come out of today's
+// race, and what they pick of each graph that they never saw: docs/results/tune.md, decision 48).
+const std::vector<double>& weights() {
+  static const std::vector<double> all = {
+      1.18, // contractions, at the probe's rate
+      2.85, // operands of a block that arithmetic waits for
+      2.18, // accumulators that it waits for
+      86,   // vector multiply-adds that starting and ending a register block costs
+      1.0,  // other arithmetic, where there is no contraction to hide behind
+      1.0,  // exponentials
+      1.0,  // loads and stores of statements do not overlap with arithmetic
+      0.20, // the second level feeds contractions mostly ahead of time
+      1.0,  // lines of reads by index, as probed
+      6.0,  // us of a further kernel: operands leave the near caches
+      1.0}; // launches
+  return all;
+}
+
+Time estimate(const Work& w, const Machine& m) {
+  Time t;
+  t.terms = unweighted(w, m);
+  if (m.one.empty > 0) { // launches, memory, then whatever resource of all workers is busy longest
+    const auto beside = t.terms.end() - gpu_beside;
+    for (auto x = t.terms.begin(); x != beside; ++x) t.seconds += x->seconds;
+    double longest = 0;
+    for (auto x = beside; x != t.terms.end(); ++x) longest = std::max(longest, x->seconds);
+    t.seconds += longest;
+    return t;
+  }
+  const std::vector<double>& by = m.weights.size() == t.terms.size() ? m.weights : weights();
+  for (size_t k = 0; k < t.terms.size(); ++k) t.seconds += t.terms[k].seconds *= by[k];
+  return t;
+}
+
+} // namespace tang::tune
