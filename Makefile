@@ -3,7 +3,7 @@ BUILD ?= build
 JOBS  ?= $(shell nproc)
 PREFIX ?= /usr/local
 CORE   = g++ cmake ninja-build nlohmann-json3-dev libcli11-dev libxxhash-dev libsqlite3-dev ccache mold
-TESTS  = libgtest-dev clang libtcc-dev
+TESTS  = libgtest-dev clang libtcc-dev glpk-utils z3
 # Software drivers for the tests of targets: pocl 253 MB (with LLVM), lavapipe 37 MB, glslang and spirv-val 38 MB installed.
 DRIVERS = pocl-opencl-icd ocl-icd-libopencl1 mesa-vulkan-drivers libvulkan1 glslang-tools spirv-tools
 PEERS  = libopenblas-dev libbenchmark-dev

@@ -241,10 +241,15 @@ int main(int argc, char** argv) {
   auto* cache = app.add_subcommand("cache", "what tuning keeps\n  tang cache ls");
   cache->require_subcommand(1);
   for (const char* verb : {"ls", "export", "import", "gc", "train"}) {
-    auto* one = shared(cache->add_subcommand(verb, verb == std::string("ls") ? "rows" : verb == std::string("gc") ? "removes old rows" : verb == std::string("train") ? "learns the estimate's weights from the candidates that were timed" : "rows as text"));
-    if (verb == std::string("export") || verb == std::string("import")) one->add_option("file", file, "the text")->required();
-    if (verb == std::string("train")) one->add_option("-o,--output", file, "the weights' file");
-    if (verb == std::string("gc")) {
+    const std::string is = verb;
+    const char* says = is == "ls"      ? "rows"
+                       : is == "gc"    ? "removes old rows"
+                       : is == "train" ? "learns the estimate's weights from the candidates that were timed"
+                                       : "rows as text";
+    auto* one = shared(cache->add_subcommand(verb, says));
+    if (is == "export" || is == "import") one->add_option("file", file, "the text")->required();
+    if (is == "train") one->add_option("-o,--output", file, "the weights' file");
+    if (is == "gc") {
       one->add_option("--days", days, "older rows go")->default_val(365);
       one->add_option("--most", most, "beyond so many the oldest go")->default_val(100000);
     }

@@ -24,6 +24,7 @@ struct Setup {
   bool compile_only = false;
   double seconds = 0.05;  // of measuring a candidate
   std::string only;       // a part of a problem's name
+  int64_t pairs = 2000;   // of a kernel and a schedule whose floor is held against their time
   std::shared_ptr<device::Compiler> compiler;
   tune::Machine machine;
   run::Options options;

@@ -1,4 +1,4 @@
-// bench_tune race | sound [--threads N] [--cache FOLDER] [--only NAME] [--compile-only] [--seconds S] [--probe FILE] [--json FILE]
+// bench_tune race | sound [--threads N] [--cache FOLDER] [--only NAME] [--pairs N] [--compile-only] [--seconds S] [--probe FILE] [--json FILE]
 // bench_tune predict ..  what changes of one term save, by the estimate; intervene --predicted FILE ..  what they do save
 // bench_tune report PREFIX PART.json ..
 #include <unistd.h>
@@ -20,6 +20,7 @@ int main(int argc, char** argv) {
     else if (a == "--json") json = value();
     else if (a == "--cache") cache = value();
     else if (a == "--only") s.only = value();
+    else if (a == "--pairs") s.pairs = std::stoll(value());
     else if (a == "--probe") probe = value();
     else if (a == "--predicted") predicted = value();
     else if (a == "--seconds") s.seconds = std::stod(value());

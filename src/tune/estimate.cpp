@@ -45,7 +45,9 @@ std::vector<Term> terms_of_gpu(const Work& w, const Machine& m) {
   const Level& middle = m.levels[1];
   return {{"launches and first loads", double(w.launches) * (w.read > 0 ? s.near : s.empty)},
           {"workgroups", double(w.workgroups) * m.workgroup},
-          {"reads from memory", (w.read + w.scattered) / m.levels.back().read.typical},
+          // Not the operands' own bytes: savings of that term were predicted to 25% in 9 of 12 interventions
+          // only (docs/results/tune-h200.md), and all schedules of a group have it alike.
+          {"reads by index", w.scattered / m.levels.back().read.typical},
           {"second level", idle * (w.near + w.gathered) / middle.read.typical},
           {"matrix instructions", idle * w.matrix / m.matrix.typical},
           {"contractions", w.matrix > 0 ? 0 : idle * w.padded / m.fma.typical},
@@ -63,9 +65,9 @@ bool is_as_probed(const std::string& term) {
          term == "launches";
 }
 
-// Learned from pairs of candidates of the tile race on one and on two threads of a CPU of 8 lanes: they say who
-// is faster, not how long each resource is busy (`bench_tune report` prints them as they come out of today's
-// race, and what they pick of each graph that they never saw: docs/results/tune.md, decision 48).
+// Learned from pairs of candidates of the tile race on one and on two threads of a CPU of 8 lanes: they say
+// who is faster, not how long each resource is busy (`bench_tune report` prints them as they come out of
+// today's race, and what they pick of each graph that they never saw: docs/results/tune.md, decision 48).
 const std::vector<double>& weights() {
   static const std::vector<double> all = {
       1.18, // contractions, at the probe's rate
@@ -85,7 +87,7 @@ const std::vector<double>& weights() {
 Time estimate(const Work& w, const Machine& m) {
   Time t;
   t.terms = unweighted(w, m);
-  if (m.one.empty > 0) { // launches, memory, then whatever resource of all workers is busy longest
+  if (m.one.empty > 0) { // launches, rows looked up, then whatever resource of all workers is busy longest
     const auto beside = t.terms.end() - gpu_beside;
     for (auto x = t.terms.begin(); x != beside; ++x) t.seconds += x->seconds;
     double longest = 0;

@@ -54,7 +54,7 @@ struct Machine {
   double call = 0;           // s of a launch of one workgroup: no thread is woken
   double launch = 0;         // s of a launch of one workgroup a worker
   double workgroup = 0;      // s that one more workgroup costs
-  double chain = 0; // s from a multiply-add of vectors to one that needs its result; 0: not probed
+  double chain = 0;          // s from a multiply-add of vectors to one that needs its result; 0: not probed
   std::vector<Level> levels; // nearest first, memory last
   // Of a GPU; 0 elsewhere.
   Rate matrix;            // flop/s of matrix instructions on 16-bit operands

@@ -82,7 +82,8 @@ std::vector<double> least_squares(const Groups& groups, const Prior& prior) {
     for (auto& c : g->all)
       for (size_t i = 0; i < n; ++i) {
         b[i] += c.terms[i] / c.time.median;
-        for (size_t j = 0; j < n; ++j) a[i * n + j] += c.terms[i] * c.terms[j] / (c.time.median * c.time.median);
+        for (size_t j = 0; j < n; ++j)
+          a[i * n + j] += c.terms[i] * c.terms[j] / (c.time.median * c.time.median);
       }
   for (size_t i = 0; i < n; ++i)
     if (prior.fixed[i]) x[i] = prior.weights[i];
@@ -138,14 +139,16 @@ struct Logistic {
     return sum;
   }
 
-  void derivatives(const std::vector<double>& x, std::vector<double>& slope, std::vector<double>& bend) const {
+  void derivatives(const std::vector<double>& x, std::vector<double>& slope,
+                   std::vector<double>& bend) const {
     slope.assign(n, 0), bend.assign(n * n, 0);
     for (auto& p : pairs) {
       const double z = std::inner_product(x.begin(), x.end(), p.more.begin(), 0.0);
       const double doubt = 1 / (1 + std::exp(std::clamp(z, -500.0, 500.0)));
       for (size_t i = 0; i < n; ++i) {
         slope[i] -= p.share * doubt * p.more[i];
-        for (size_t j = 0; j < n; ++j) bend[i * n + j] += p.share * doubt * (1 - doubt) * p.more[i] * p.more[j];
+        for (size_t j = 0; j < n; ++j)
+          bend[i * n + j] += p.share * doubt * (1 - doubt) * p.more[i] * p.more[j];
       }
     }
   }
@@ -169,8 +172,9 @@ std::vector<double> newton_step(const std::vector<double>& slope, const std::vec
   return d;
 }
 
-// One factor for all weights that were learned: of half of the pairs (by their shares) the estimates differ by
-// more than the times do, of half by less. So savings are in seconds; what all of a group take alike is not in.
+// One factor for all weights that were learned: of half of the pairs (by their shares) the estimates differ
+// by more than the times do, of half by less. So savings are in seconds; what all of a group take alike is
+// not in.
 void into_seconds(std::vector<double>& x, const std::vector<Pair>& pairs, const Prior& prior) {
   std::vector<std::pair<double, double>> ratios; // and shares
   double all = 0;

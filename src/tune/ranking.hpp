@@ -20,7 +20,7 @@ struct JudgedGroup {
 };
 
 double estimated(const Judged& c, const std::vector<double>& weights);
-const Judged& fastest(const JudgedGroup& g);                             // the lowest median
+const Judged& fastest(const JudgedGroup& g);                                    // the lowest median
 const Judged& lowest(const JudgedGroup& g, const std::vector<double>& weights); // by estimate, nothing timed
 // Of the automatic one and the `n - 1` lowest estimates of the others the fastest.
 const Judged& fastest_of(const JudgedGroup& g, const std::vector<double>& weights, size_t n = 8);
@@ -35,6 +35,7 @@ struct Prior {
   std::vector<double> weights;
   std::vector<char> fixed;
 };
+
 Prior prior_of_cpu(); // of the source: terms that were probed as they are stay (`is_as_probed`)
 
 using Groups = std::vector<const JudgedGroup*>;
@@ -58,6 +59,7 @@ struct Ranking {
   int64_t groups = 0, pairs = 0;
   double regret = 0, regret_before = 0; // geometric means, each graph left out: of these, of the source's
 };
+
 std::string as_json(const Ranking& r);
 Result<Ranking> ranking_of(const std::string& json);
 

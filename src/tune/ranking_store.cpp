@@ -33,9 +33,12 @@ std::optional<std::vector<double>> by_name(const ordered_json& j) {
 } // namespace
 
 std::string as_json(const Ranking& r) {
-  ordered_json doc{{"schema", "tang.ranking/1"},     {"device", r.device},
-                   {"date", r.date},                 {"groups", r.groups},
-                   {"pairs", r.pairs},               {"regret_left_out", r.regret},
+  ordered_json doc{{"schema", "tang.ranking/1"},
+                   {"device", r.device},
+                   {"date", r.date},
+                   {"groups", r.groups},
+                   {"pairs", r.pairs},
+                   {"regret_left_out", r.regret},
                    {"regret_before", r.regret_before}};
   const auto names = names_of_cpu();
   for (size_t k = 0; k < names.size(); ++k) doc["weights"][names[k]] = r.weights.at(k);
@@ -49,8 +52,8 @@ Result<Ranking> ranking_of(const std::string& json) {
     if (doc.at("schema") != "tang.ranking/1") return Refusal{"another schema"};
     const auto weights = by_name(doc.at("weights"));
     if (!weights) return Refusal{"its weights are not those of this version's terms"};
-    return Ranking{doc.at("device"), doc.at("date"),  *weights,
-                   doc.at("groups"), doc.at("pairs"), doc.at("regret_left_out"),
+    return Ranking{doc.at("device"),       doc.at("date"),  *weights,
+                   doc.at("groups"),       doc.at("pairs"), doc.at("regret_left_out"),
                    doc.at("regret_before")};
   } catch (const ordered_json::exception& e) { return Refusal{e.what()}; }
 }

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 #include "bound/nests.hpp"
 #include "tang/bound/derivation.hpp"
@@ -55,6 +56,59 @@ struct Folder {  // removed with what is in it
   }
   ~Folder() { std::filesystem::remove_all(path); }
 };
+// Cover programs side by side: each is feasible, so the sums of optima agree only if every one does. Logarithms of powers
+// of two are integers.
+using Sum = std::vector<std::pair<int64_t, std::string>>;  // coefficient, variable >= 0
+struct Programs {
+  Sum objective;
+  std::vector<std::pair<Sum, int64_t>> rows;  // at least so much
+  Rational optimum = 0;                       // of our solver
+  int count = 0;
+
+  std::set<std::string> variables() const {
+    std::set<std::string> out;
+    for (auto& t : objective) out.insert(t.second);
+    return out;
+  }
+};
+Programs ten_programs(Random& r) {
+  Programs p;
+  for (int k = 0; k < 10; ++k) {
+    const Nest n = random_kernel(r, true, k % 3 == 0);
+    const int64_t memory = random_memory(r, true);
+    auto conds = conditions(n);
+    if (!conds) continue;
+    auto c = solve(n, *conds, memory);
+    EXPECT_TRUE(bool(c)) << c.why();
+    EXPECT_EQ(failure(*c), "");
+    ++p.count;
+    auto log = [](int64_t v) { return int64_t(63 - __builtin_clzll(uint64_t(v))); };
+    auto name = [&](char v, size_t i) { return v + std::to_string(k) + "_" + std::to_string(i); };
+    auto cost = [&](const Rational& x, int64_t each, const std::string& variable) {
+      p.objective.emplace_back(each, variable);
+      p.optimum = p.optimum + x * Rational(each);
+    };
+    for (size_t j = 0; j < c->s.size(); ++j) cost(c->s[j], log(memory) - log(n.arrays[j].weight), name('s', j));
+    for (size_t i = 0; i < c->t.size(); ++i) cost(c->t[i], log(n.extents[i]), name('t', i));
+    for (auto& row : *conds) {
+      Sum sum;
+      for (size_t j = 0; j < c->s.size(); ++j) sum.emplace_back(row.arrays[j], name('s', j));
+      for (size_t i = 0; i < c->t.size(); ++i) sum.emplace_back(row.loops[i], name('t', i));
+      p.rows.emplace_back(std::move(sum), row.rank);
+    }
+  }
+  return p;
+}
+std::string sum_text(const Sum& sum) {
+  std::string out;
+  for (auto& [n, v] : sum) out += " + " + std::to_string(n) + " " + v;
+  return out;
+}
+std::string smt_text(const Sum& sum) {
+  std::string out = "(+ 0";
+  for (auto& [n, v] : sum) out += " (* " + std::to_string(n) + " " + v + ")";
+  return out + ")";
+}
 bool present(const char* program) { return std::system(("command -v " + std::string(program) + " >/dev/null 2>&1").c_str()) == 0; }
 std::string output_of(const std::string& command) {
   std::string out;
@@ -148,48 +202,45 @@ TEST(bound_random, glpsol_agrees_on_a_thousand_programs) {
   if (!present("glpsol")) GTEST_SKIP() << "glpsol: not present";
   Folder folder;
   Random r(10);
-  // Ten programs a file. Each cover is feasible, so the sums of optima agree only if every one does. Logarithms of powers
-  // of two are integers.
   int programs = 0;
   for (int file = 0; file < 100; ++file) {
-    std::string objective, rows, bounds;
-    Rational ours = 0;
-    for (int k = 0; k < 10; ++k) {
-      const Nest n = random_kernel(r, true, k % 3 == 0);
-      const int64_t memory = random_memory(r, true);
-      auto conds = conditions(n);
-      if (!conds) continue;
-      ++programs;
-      auto c = solve(n, *conds, memory);
-      ASSERT_TRUE(bool(c));
-      ASSERT_EQ(failure(*c), "");
-      auto log = [](int64_t v) { return std::to_string(63 - __builtin_clzll(uint64_t(v))); };
-      auto name = [&](char v, size_t i) { return v + std::to_string(k) + "_" + std::to_string(i); };
-      Rational value = 0;
-      for (size_t j = 0; j < c->s.size(); ++j) {
-        const int64_t mu = std::stoll(log(memory)) - std::stoll(log(n.arrays[j].weight));
-        objective += " + " + std::to_string(mu) + " " + name('s', j);
-        value = value + c->s[j] * Rational(mu);
-      }
-      for (size_t i = 0; i < c->t.size(); ++i) {
-        objective += " + " + log(n.extents[i]) + " " + name('t', i);
-        value = value + c->t[i] * Rational(std::stoll(log(n.extents[i])));
-      }
-      ours = ours + value;
-      for (auto& row : *conds) {
-        for (size_t j = 0; j < c->s.size(); ++j) rows += " + " + std::to_string(row.arrays[j]) + " " + name('s', j);
-        for (size_t i = 0; i < c->t.size(); ++i) rows += " + " + std::to_string(row.loops[i]) + " " + name('t', i);
-        rows += " >= " + std::to_string(row.rank) + "\n";
-      }
-    }
+    const Programs p = ten_programs(r);
+    programs += p.count;
     const std::string path = (folder.path / "program.lp").string();
-    std::ofstream(path) << "Minimize\n obj:" << objective << "\nSubject To\n" << rows << "End\n";
+    std::ofstream out(path);
+    out << "Minimize\n obj:" << sum_text(p.objective) << "\nSubject To\n";
+    for (auto& [terms, least] : p.rows) out << sum_text(terms) << " >= " << least << "\n";
+    out << "End\n";
+    out.close();
     const std::string said = output_of("glpsol --exact --lp " + path + " -o /dev/stdout 2>/dev/null");
     const size_t at = said.find("obj = ");
     ASSERT_NE(at, std::string::npos) << said.substr(0, 2000);
-    EXPECT_NEAR(std::strtod(said.c_str() + at + 6, nullptr), ours.real(), 1e-6) << file;
+    EXPECT_NEAR(std::strtod(said.c_str() + at + 6, nullptr), p.optimum.real(), 1e-6) << file;
   }
   EXPECT_GT(programs, 950);
+}
+// Exactly: a cover of our cost exists and none of a smaller one. The last question has another answer: the one
+// before it was no for its cost.
+TEST(bound_random, z3_agrees_on_a_hundred_programs) {
+  if (!present("z3")) GTEST_SKIP() << "z3: not present";
+  Folder folder;
+  Random r(12);
+  int programs = 0;
+  for (int file = 0; file < 10; ++file) {
+    const Programs p = ten_programs(r);
+    programs += p.count;
+    const std::string path = (folder.path / "program.smt2").string(), ours = "(/ " + std::to_string(p.optimum.num()) + " " + std::to_string(p.optimum.den()) + ")";
+    std::ofstream out(path);
+    out << "(set-logic QF_LRA)\n";
+    for (auto& v : p.variables()) out << "(declare-const " << v << " Real)(assert (>= " << v << " 0))\n";
+    for (auto& [terms, least] : p.rows) out << "(assert (>= " << smt_text(terms) << " " << least << "))\n";
+    for (const char* relation : {"=", "<"})
+      out << "(push)(assert (" << relation << " " << smt_text(p.objective) << " " << ours << "))(check-sat)(pop)\n";
+    out << "(assert (< " << smt_text(p.objective) << " (+ 1 " << ours << ")))(check-sat)\n";
+    out.close();
+    EXPECT_EQ(output_of("z3 -T:60 " + path + " 2>&1"), "sat\nunsat\nsat\n") << file;
+  }
+  EXPECT_GT(programs, 80);
 }
 TEST(bound_random, coq_proves_the_certificates_of_the_table) {
   if (!present("coqc")) GTEST_SKIP() << "coqc: not present";

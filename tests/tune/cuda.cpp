@@ -121,10 +121,10 @@ TEST(tune_cuda, resolved_fields_hold_the_roles) {
 TEST(tune_cuda, a_gpu_is_estimated_by_its_own_terms) {
   const tune::Machine m = made_up_gpu();
   tune::Work w;
-  w.launches = 2, w.workgroups = 132, w.planned = true, w.read = 40e6, w.padded = w.contracted = 50e9;
+  w.launches = 2, w.workgroups = 132, w.planned = true, w.read = 1e6, w.scattered = 40e6, w.padded = w.contracted = 50e9;
   const tune::Time t = tune::estimate(w, m);
   EXPECT_NEAR(named(t, "launches and first loads"), 1.6e-6, 1e-12);
-  EXPECT_NEAR(named(t, "reads from memory"), 10e-6, 1e-12);
+  EXPECT_NEAR(named(t, "reads by index"), 10e-6, 1e-12);
   EXPECT_NEAR(named(t, "contractions"), 50e9 / 40e12, 1e-12);
   w.workgroups = 133; // a second wave for one workgroup
   EXPECT_NEAR(named(tune::estimate(w, m), "contractions"), 50e9 / 40e12 * 264 / 133, 1e-9);
