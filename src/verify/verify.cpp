@@ -127,7 +127,8 @@ struct Placed {
 };
 
 // Judges a value from what lay in memory before the last step. A step that stores a value in two formats may
-// take the second from its registers, where the first is not rounded yet; `c` was judged from the rounded one.
+// take the second from its registers, where the first is not rounded yet; `c` was judged from the rounded
+// one.
 void judge_unrounded(Check& c, const Array& got, const plan::Buffer& b, const ir::Graph& g,
                      eval::Oracle& earlier, const std::vector<Placed>& all, const Arithmetic& arithmetic,
                      double budget, target::Class values) {
