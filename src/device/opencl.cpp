@@ -1,6 +1,7 @@
 #include "tang/device/opencl.hpp"
 
 #include <algorithm>
+#include <map>
 
 namespace tang::device {
 
@@ -78,12 +79,31 @@ public:
 
   ~OpenclRegion() override {
     c_->cl.finish(c_->queue);
+    for (Handle p : parts_) c_->cl.drop_buffer(p);
     c_->cl.drop_buffer(buffer_);
   }
 
   Handle buffer() const { return buffer_; }
 
+  // A buffer of what lies from here on, `bytes` long at least. Of two such buffers with one beginning of which the
+  // second is shorter, NVIDIA's driver (580.159) crashes when they are released: a longer one serves for both.
+  Handle part(size_t at, size_t bytes) const {
+    Part& p = longest_[at];
+    if (p.handle && p.bytes >= bytes) return p.handle;
+    const size_t place[2] = {start() + at, std::max<size_t>(bytes, 1)};
+    int32_t code = 0;
+    const Handle made = c_->cl.part(buffer_, 0, 0x1220, place, &code); // 0x1220: a region of the buffer
+    c_->must(code, "binding a part of a buffer");
+    parts_.push_back(made);
+    p = {made, bytes};
+    return made;
+  }
+
 private:
+  struct Part {
+    Handle handle = nullptr;
+    size_t bytes = 0;
+  };
   void raw_write(size_t to, const void* from, size_t bytes) override {
     c_->must(c_->cl.write(c_->queue, buffer_, 1, to, bytes, from, 0, nullptr, nullptr), "writing a buffer");
   }
@@ -98,6 +118,8 @@ private:
 
   std::shared_ptr<OpenclContext> c_;
   Handle buffer_ = nullptr;
+  mutable std::map<size_t, Part> longest_; // by where it begins
+  mutable std::vector<Handle> parts_;
 };
 
 class OpenclLaunch : public Launch {
@@ -108,19 +130,14 @@ public:
     kernel_ = c_->cl.kernel(program, e.name.c_str(), &code);
     c_->must(code, "finding kernel " + e.name);
     for (auto& a : arguments) {
-      const auto& r = static_cast<const OpenclRegion&>(*a.region);
-      const size_t place[2] = {r.start() + a.offset, std::max<size_t>(a.bytes, 1)};
-      Handle part = c_->cl.part(r.buffer(), 0, 0x1220, place, &code); // 0x1220: a region of the buffer
-      c_->must(code, "binding a part of a buffer");
-      parts_.push_back(part);
+      const Handle part = static_cast<const OpenclRegion&>(*a.region).part(a.offset, a.bytes);
       regions_.push_back(a.region);
-      c_->must(c_->cl.argument(kernel_, uint32_t(parts_.size() - 1), sizeof part, &part), "binding an argument");
+      c_->must(c_->cl.argument(kernel_, uint32_t(regions_.size() - 1), sizeof part, &part), "binding an argument");
     }
   }
 
   ~OpenclLaunch() override {
     c_->cl.finish(c_->queue);
-    for (Handle p : parts_) c_->cl.drop_buffer(p);
     c_->cl.drop_kernel(kernel_);
   }
 
@@ -133,7 +150,6 @@ private:
   std::shared_ptr<OpenclContext> c_;
   Handle kernel_ = nullptr;
   size_t global_, local_;
-  std::vector<Handle> parts_;
   std::vector<std::shared_ptr<Region>> regions_;
 };
 

@@ -16,7 +16,8 @@ inline Result<run::Opened> emulated_metal(const run::TargetOptions& o) {
 }
 
 inline const Result<run::Opened>& opened(const std::string& name) {
-  static std::map<std::string, Result<run::Opened>> all;
+  // Never destroyed: a driver may be gone when the program's own end comes.
+  static auto& all = *new std::map<std::string, Result<run::Opened>>;
   auto it = all.find(name);
   if (it == all.end()) {
     run::TargetOptions o;
