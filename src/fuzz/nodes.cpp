@@ -3,6 +3,7 @@
 #include "tang/fuzz/generator.hpp"
 #include "tang/fuzz/writer.hpp"
 #include "tang/grad/gradient.hpp"
+#include "tang/rewrite/measure.hpp"
 
 namespace tang::fuzz {
 
@@ -375,22 +376,6 @@ void Generator::schedule(Case& out) {
   }
 }
 
-namespace {
-// That the oracle evaluates, of a bound graph.
-double terms(const Graph& g) {
-  double out = 0;
-  for (auto& n : g.nodes) {
-    if (auto* r = n.recur()) out += double(r->steps.value()) * terms(*r->step);
-    if (auto* c = n.comp()) {
-      double own = 1;
-      for (auto& e : c->extents()) own *= double(e.value());
-      out += own;
-    }
-  }
-  return out;
-}
-} // namespace
-
 // Of an output, with respect to inputs: more outputs.
 void Generator::gradient(Graph& g) {
   std::vector<Port> of, wrt;
@@ -408,7 +393,8 @@ void Generator::gradient(Graph& g) {
   for (size_t k = 0; k < wrt.size(); ++k)
     d->graph.outputs.push_back({d->of[k], "d" + g[wrt[k].node].name, Format::f32});
   Graph both = canonical(d->graph).graph;
-  if (terms(both) <= 4e5) g = std::move(both); // an adjoint may fold over every axis of what it pulls back
+  // An adjoint may fold over every axis of what it pulls back.
+  if (rewrite::terms_of(both) <= 4e5) g = std::move(both);
 }
 
 Case Generator::make() {

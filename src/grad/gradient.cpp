@@ -5,6 +5,7 @@
 #include "tang/grad/step.hpp"
 #include "tang/grad/tangent.hpp"
 #include "tang/rewrite/directed.hpp"
+#include "tang/rewrite/measure.hpp"
 
 namespace tang::diff {
 
@@ -50,21 +51,56 @@ void mine(Prepared& p, int64_t segment) {
   p.now.pop_back();
 }
 
-// Recurrences that are affine in their states in chunks; the others stay. What reads states becomes scores
-// before it is differentiated: the gradient of a sum of sums would visit every pair of their terms.
+struct InChunks {
+  Graph graph;
+  std::vector<rewrite::Step> steps; // of the trace
+};
+
+// What reads states becomes scores before it is differentiated: the gradient of a sum of sums would visit
+// every pair of their terms.
+InChunks scores_of(rewrite::Rewritten chunked) {
+  rewrite::Optimized scores = rewrite::optimize(chunked.graph, {rewrite::factor(), rewrite::swap_folds()});
+  const rewrite::Rule rule = rewrite::chunk_rule();
+  InChunks out{std::move(scores.graph), {{rule.name, rule.law, std::move(chunked.what), 0, 0, 0, 0, {}}}};
+  for (auto& s : scores.trace.steps) out.steps.push_back(std::move(s));
+  return out;
+}
+
+// The first recurrence whose chunks evaluate few more terms than its steps do: they are products of matrices,
+// and no state is remembered. Elsewhere (states not larger than a chunk's decays, sums that are fed back) the
+// steps are cheaper.
+std::optional<InChunks> worth_chunks(const Graph& g) {
+  constexpr int64_t block = 32;
+  constexpr double most = 1.75; // of the steps' terms
+  for (NodeId id = 0; id < g.nodes.size(); ++id) {
+    const ir::Recur* r = g[id].recur();
+    if (!r || !r->steps.is_constant()) continue;
+    auto chunked = rewrite::chunk(g, id, block);
+    if (!chunked) continue;
+    const double own = double(r->steps.value()) * rewrite::terms_of(*r->step);
+    InChunks out = scores_of(std::move(*chunked));
+    if (rewrite::terms_of(out.graph) - rewrite::terms_of(g) + own <= most * own) return out;
+  }
+  return {};
+}
+
+// Recurrences that are affine in their states in chunks; the others stay.
 void chunk(Prepared& p, int64_t block) {
-  if (block <= 0) return;
+  if (!block) return;
   const size_t own = p.graph.outputs.size();
   track(p.graph, p.now);
-  auto chunked = rewrite::chunk_all(p.graph, block);
-  if (chunked) {
-    rewrite::Optimized scores = rewrite::optimize(chunked->graph, {rewrite::factor(), rewrite::swap_folds()});
-    p.graph = std::move(scores.graph);
-    tracked(p.graph, own, p.now);
-    const rewrite::Rule rule = rewrite::chunk_rule();
-    p.trace.steps.push_back({rule.name, rule.law, std::move(chunked->what), 0, 0, 0, 0, {}});
-    for (auto& s : scores.trace.steps) p.trace.steps.push_back(std::move(s));
+  bool changed = false;
+  auto take = [&](InChunks c) {
+    p.graph = std::move(c.graph);
+    for (auto& s : c.steps) p.trace.steps.push_back(std::move(s));
+    changed = true;
+  };
+  if (block > 0) {
+    if (auto c = rewrite::chunk_all(p.graph, block)) take(scores_of(std::move(*c)));
+  } else {
+    while (auto c = worth_chunks(p.graph)) take(std::move(*c));
   }
+  if (changed) tracked(p.graph, own, p.now);
   p.graph.outputs.resize(own);
 }
 

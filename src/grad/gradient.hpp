@@ -17,8 +17,10 @@ struct Options {
   // again from them, segment by segment; the states of steps that fill no segment are remembered. 0: all are.
   int64_t segment = 0;
   // Steps a chunk of the recurrences that are affine in their states (`rewrite::chunk_all`), before they are
-  // differentiated: what they remember are sums of each chunk, no states. 0: none.
-  int64_t chunk = 0;
+  // differentiated: what they remember are sums of each chunk, no states. 0: none. By estimate: chunks of 32
+  // steps where they evaluate few more terms than the steps.
+  static constexpr int64_t by_estimate = -1;
+  int64_t chunk = by_estimate;
 };
 
 struct Derivative {

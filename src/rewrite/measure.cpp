@@ -79,6 +79,15 @@ double nominal_size(const std::vector<ir::Extent>& shape, const ir::Symbols& sym
 
 double nominal_size(const Graph& g, Port p) { return nominal_size(g.shape(p), g.symbols); }
 
+double terms_of(const Graph& g) {
+  double out = 0;
+  for (auto& n : g.nodes) {
+    if (auto* r = n.recur()) out += nominal_size({r->steps}, g.symbols) * terms_of(*r->step);
+    if (auto* c = n.comp()) out += nominal_size(c->extents(), g.symbols);
+  }
+  return out;
+}
+
 bool is_short_contraction(const Graph& g, NodeId fold) {
   const Comp* n = g[fold].comp();
   if (!n || !is_short_product(g, *n)) return false;

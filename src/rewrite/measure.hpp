@@ -9,6 +9,8 @@ namespace tang::rewrite {
 // binding.
 double nominal_size(const std::vector<ir::Extent>& shape, const ir::Symbols& symbols);
 double nominal_size(const Graph& g, Port p);
+// Terms of all nodes, each evaluated once at each of its points; those of steps once a step.
+double terms_of(const Graph& g);
 // A sum of products over few terms that is cheaper evaluated in its readers' tiles than stored
 // (ir/graph.hpp).
 bool is_short_contraction(const Graph& g, NodeId fold);

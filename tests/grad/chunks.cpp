@@ -277,6 +277,47 @@ TEST(grad_chunks, attention_with_a_decay_stores_no_states) {
   EXPECT_LE(largest, steps * values);
 }
 
+// Chosen where the chunks evaluate few more terms than the steps: not for small states, where each step by each later
+// one is more than they are; not for a factor a feature; not for the delta rule's triangular systems.
+TEST(grad_chunks, an_estimate_chooses_them_for_gradients) {
+  const int64_t steps = 70;
+  auto gradient = [&](const std::string& what, int64_t size, const diff::Options& options) {
+    Builder b;
+    const Tensor q = b.input("q", {steps, size}), k = b.input("k", {steps, size}), v = b.input("v", {steps, size}),
+                 gate = b.input("gate", {steps});
+    Tensor y;
+    if (what == "scan") {
+      const Axis t = axis("t", steps), u = axis("u", size);
+      y = recur(t, {carried("h", {size})}, [&](const std::vector<Tensor>& old) -> Step {
+            const Tensor next = map({u}, sigmoid(q(t, u)) * old[0](u) + v(t, u), "h");
+            return {{next}, {next}};
+          }).emits[0];
+    } else if (what == "delta rule") {
+      y = gated_delta_rule(q, k, v, gate, b.input("beta", {steps}), b.input("start", {size, size})).out;
+    } else {
+      y = gated_linear_attention(q, k, v, gate).out;
+    }
+    const std::vector<Tensor> of{q, v};
+    const auto d = diff::vjp(y, b.input("dy", {steps, size}), of, Where::here(), options);
+    for (size_t n = 0; n < of.size(); ++n) b.output(d[n], "d" + of[n].name());
+    return b.graph();
+  };
+  auto step_by_step = [&](const Graph& g) {
+    return std::any_of(g.nodes.begin(), g.nodes.end(), [&](auto& n) { return n.recur() && n.recur()->steps == Extent(steps); });
+  };
+  for (auto [what, size, chosen] : {std::tuple{"attention", 64, true}, {"attention", 16, false}, {"scan", 64, false}, {"delta rule", 64, false}}) {
+    const Graph g = gradient(what, size, {}), plain = gradient(what, size, {.chunk = 0});
+    EXPECT_EQ(step_by_step(g), !chosen) << what << " of " << size;
+    EXPECT_TRUE(step_by_step(plain)) << what;
+    if (!chosen) {
+      EXPECT_EQ(ir::hash(g), ir::hash(plain)) << what << " of " << size;
+      continue;
+    }
+    const Inputs in = inputs_of(g);
+    expect_near(eval::run(plain, in), eval::run(g, in), 1e-12, what);
+  }
+}
+
 TEST(grad_chunks, what_is_not_affine_is_refused_by_name) {
   const auto why =
       [](const std::function<Step(const std::vector<Tensor>&, const Tensor&, const Axis&, const Axis&)>& step,
