@@ -44,7 +44,8 @@ struct Built {
   int64_t scores; // elements of an array of them
 };
 
-Built backward(const std::string& name, int64_t n, int64_t d, bool naive) {
+// `trace`: what the gradient of the loss sum(out dout) proves; none: its adjoint is pulled back as it is.
+Built backward(const std::string& name, int64_t n, int64_t d, bool naive, rewrite::Trace* trace = nullptr) {
   Builder b;
   const int64_t keys = name == "bottom_right" ? n * 3 / 2 : n;
   const bool grouped = name == "grouped_queries";
@@ -75,7 +76,13 @@ Built backward(const std::string& name, int64_t n, int64_t d, bool naive) {
   if (name == "keep") o.keep = b.input("keep", {n, keys}, Format::boolean);
   const Tensor out = attention(q, k, v, o).out;
   b.output(out, "out");
-  const auto g = diff::vjp(out, dout, by);
+  std::vector<Tensor> g;
+  if (trace) {
+    const auto all = axes_of(out, "a");
+    g = diff::grad(map(std::vector<Axis>{}, sum(Over(all), out.at(coords(all)) * dout.at(coords(all)))), by, Where::here(), trace);
+  } else {
+    g = diff::vjp(out, dout, by);
+  }
   for (size_t x = 0; x < g.size(); ++x) b.output(g[x], "d" + by[x].name());
   return {b.graph(), (grouped ? 6 : 2) * n * keys};
 }
@@ -113,6 +120,22 @@ TEST_P(grad_scores, are_never_stored) {
     }
 }
 INSTANTIATE_TEST_SUITE_P(grad, grad_scores, testing::ValuesIn(variants), [](const auto& i) { return std::string(i.param.name); });
+
+// Of each variant that has one, by the degree calculus; and no other max or min is in what it derives.
+TEST(grad_score_plans, no_stabilizing_maximum_is_differentiated) {
+  for (auto& x : variants)
+    for (bool naive : {false, true}) {
+      rewrite::Trace trace;
+      const Built b = backward(x.name, 64, 8, naive, &trace);
+      const int there = std::string(x.name) == "sigmoid" ? 0 : 1;
+      int proved = 0, maxima = 0;
+      for (auto& s : trace.steps) proved += s.law.theorem == "zero_gradient_of_max";
+      for (auto& n : b.graph.nodes)
+        if (auto* c = n.comp(); c && c->monoid) maxima += c->monoid->name == "max" || c->monoid->name == "min";
+      EXPECT_EQ(proved, there) << x.name << (naive ? ", stored" : "");
+      EXPECT_EQ(maxima, there) << x.name << (naive ? ", stored" : "");
+    }
+}
 
 // As written: 14 kernels and 29 MB with an online softmax, 23 and 63 MB with stored scores and probabilities.
 TEST(grad_score_plans, before_and_after) {
