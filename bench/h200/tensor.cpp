@@ -3,9 +3,9 @@
 //   check WORK       against f64 on sampled rows, outputs poisoned, guard bands     time WORK [RUNS]  median
 //   milliseconds (time-late: no kernel begins before the one before it has ended)
 //   parts WORK    each kernel alone      verify WORK      every kernel against the oracle, whole
-//   (small sizes)
-//   choices WORK [MOST]   a product's candidates of the cost rule, attention's first one with more and more
-//   polynomials, each timed      compile-choices WORK [MOST]   the same, compiled only
+//   (small sizes)      clusters   workgroups that run at once, by the size of their cluster
+//   choices WORK [MOST [WORD]]   a product's candidates of the cost rule (whose text has that word; alone: without
+//   clusters), attention's first one with more and more polynomials, each timed (each checked first)      compile-choices WORK ..   compiled only
 // WORK: gemm M N K nn|nt|tn|tt FORMAT, conv BATCH HEIGHT WIDTH CHANNELS OUTS TAPS STRIDE GROUPS FORMAT
 // (channels last, padded by half the taps), or attention|backward BATCH HEADS KV_HEADS ROWS KEYS D MASK [FORMAT]; the second
 // letter of a transpose is B's: t is [N, K]. MASK: full, causal, window, softcap, alibi, prefix, t5, document
@@ -51,6 +51,7 @@ public:
     std::istringstream in(line);
     std::string verb;
     in >> verb;
+    if (verb == "clusters") return clusters();
     const Work w = Work::parse(in);
     if (verb == "compile" || verb == "source" || verb == "plan") {
       const run::Options o = options(w);
@@ -84,7 +85,7 @@ public:
       for (auto& [text, s] : choices(w, in)) try {
           schedule_ = s, timed_.clear();
           std::printf("\n  %-70s", text.c_str());
-          time(w, 10);
+          check(w), time(w, 10);
         } catch (const Error& e) { std::printf("  %s", e.what()); }
       schedule_ = {}, timed_.clear();
       std::printf("\n");
@@ -113,6 +114,17 @@ private:
           (line.find("spill") != std::string::npos &&
            line.find(" 0 bytes spill stores") == std::string::npos))
         std::printf("    %s\n", line.c_str());
+  }
+
+  // Workgroups of each size of cluster that run at once, where one fills a processor.
+  void clusters() {
+    if (!gpu_) throw Error({}, "no GPU", {}, "run it where one is");
+    std::printf("clusters");
+    const std::string text = "extern \"C\" __global__ void k() {}";
+    const auto module = gpu_->load(compiler_->compile(text, "sm_90a"));
+    for (int c = 1; c <= 8; ++c)
+      std::printf(" %d:%lld", c, static_cast<long long>(gpu_->resident(module->function("k", 200000), c, 384, 200000)));
+    std::printf("\n");
   }
 
   // Kernels whose labels hold a told word loop over blocks of the told size.
@@ -149,9 +161,10 @@ private:
   }
 
   static std::vector<std::pair<std::string, schedule::Schedule>> choices(const Work& w, std::istream& in) {
-    constexpr int most_split = 2;
+    constexpr int most_split = 4;
     size_t most = 100;
-    in >> most;
+    std::string word;
+    in >> most >> word;
     const run::Options o = run::hopper_options();
     const run::Derivation d = run::derive(w.graph(), o);
     ir::Graph g = *d.plan.graph;
@@ -165,13 +178,16 @@ private:
       if (!all) throw Error({}, "no candidates", {{all.why(), {}}}, "give a product");
       int split = 0;
       for (auto& c : *all) {
-        if (c.roles.split > 1 && ++split > most_split) continue;
+        const bool wanted = word == "alone" ? c.roles.cluster == 1 : c.text.find(word) != std::string::npos;
+        if (!wanted || (c.roles.split > 1 && ++split > most_split)) continue;
         schedule::Schedule s;
         schedule::GroupFields& f = s.groups[key];
         f.roles = c.roles, f.vectors = 1;
         for (size_t a = 0; a < c.tile.size(); ++a) f.tile[int(a)] = c.tile[a];
         if (!w.attends()) {
-          if (out.size() < most) out.emplace_back(c.text, s);
+          char says[40];
+          std::snprintf(says, sizeof says, " says %.5f", 1e3 * c.seconds);
+          if (out.size() < most) out.emplace_back(c.text + says, s);
           continue;
         }
         for (int n = 0; n < 6; ++n) {

@@ -71,7 +71,7 @@ struct LaunchSettings { // CUlaunchConfig
   unsigned count;
 };
 
-constexpr int early_launch = 6; // programmatic stream serialization
+constexpr int cluster_size = 4, early_launch = 6; // and programmatic stream serialization
 
 struct CudaDriver {
 #define TANG_FIELD(field, symbol, ...) int (*field)(__VA_ARGS__) = nullptr;
@@ -86,6 +86,7 @@ struct CudaDriver {
   // Of drivers that say, and are told, what the next start of a graph waits for.
   int (*capture_front)(Handle, int* state, uint64_t* id, Handle* graph, const Handle** nodes, size_t* count) = nullptr;
   int (*capture_after)(Handle, Handle* nodes, size_t count, unsigned flags) = nullptr;
+  int (*clusters)(int*, Handle, const LaunchSettings*) = nullptr; // that run at once
 };
 
 void Cuda::check(int code, const char* doing) const {
@@ -123,6 +124,8 @@ Result<std::shared_ptr<Cuda>> Cuda::find(int ordinal) {
   d.capture_front = reinterpret_cast<decltype(d.capture_front)>(find_symbol(out->library_, "cuStreamGetCaptureInfo_v2"));
   d.capture_after =
       reinterpret_cast<decltype(d.capture_after)>(find_symbol(out->library_, "cuStreamUpdateCaptureDependencies"));
+  d.clusters =
+      reinterpret_cast<decltype(d.clusters)>(find_symbol(out->library_, "cuOccupancyMaxActiveClusters"));
   if (!missing.empty()) return Refusal{"the NVIDIA driver is too old: it has no " + missing};
   out->driver_ = &d;
   try {
@@ -216,6 +219,18 @@ void Cuda::launch(void* function, int64_t blocks, int lanes, int64_t shared_byte
   check(driver_->launch(function, unsigned(blocks), 1, 1, unsigned(lanes), 1, 1, unsigned(shared_bytes),
                         stream_, args.data(), nullptr),
         "launching a kernel");
+}
+
+// A processor has one workgroup, those of a cluster are neighbours: some processors stay idle.
+int64_t Cuda::resident(void* function, int cluster, int lanes, int64_t shared_bytes) const {
+  const int64_t each = processors() / cluster;
+  int n = 0;
+  LaunchAttribute size{cluster_size};
+  size.value[0] = cluster, size.value[1] = size.value[2] = 1;
+  const LaunchSettings how{
+      {unsigned(each * cluster), 1, 1}, {unsigned(lanes), 1, 1}, unsigned(shared_bytes), stream_, &size, 1};
+  if (cluster == 1 || !driver_->clusters || driver_->clusters(&n, function, &how) || n < 1) return each * cluster;
+  return std::min<int64_t>(n, each) * cluster;
 }
 
 bool Cuda::launches_early() const { return driver_->launch_with && capability_ >= 90; }

@@ -107,6 +107,9 @@ public:
   // ended; its own text waits where it must. Throws CudaError: a driver that cannot.
   void launch(void* function, int64_t blocks, int lanes, int64_t shared_bytes,
               const std::vector<void*>& arguments, bool early = false);
+  // Workgroups of a kernel that keeps them which run at once, a multiple of its clusters'.
+  int64_t resident(void* function, int cluster, int lanes, int64_t shared_bytes) const;
+
   bool launches_early() const; // since compute capability 9.0
   TensorMap tensor_map(const BulkWindow& w, uint64_t address) const;
   // What `work` starts, as a graph that starts it at once.

@@ -13,7 +13,8 @@ class CudaLaunch : public Launch {
 public:
   CudaLaunch(std::shared_ptr<Cuda> gpu, void* function, const Entry& e, const std::vector<Slice>& arguments)
       : gpu_(std::move(gpu)), function_(function),
-        blocks_(std::min<int64_t>(e.workgroups, e.resident ? gpu_->processors() : INT32_MAX)),
+        blocks_(std::min<int64_t>(
+            e.workgroups, e.resident ? gpu_->resident(function, e.cluster, e.lanes, e.local_bytes) : INT32_MAX)),
         shared_(e.local_bytes), lanes_(e.lanes), early_(e.early && begins_early(e)) {
     for (size_t i = 0; i < arguments.size(); ++i)
       touches_.push_back({arguments[i].region.get(), arguments[i].offset, arguments[i].offset + arguments[i].bytes,

@@ -59,6 +59,7 @@ struct Entry {
   // A kernel that keeps its workgroups and lets them take blocks of work: at most one workgroup a processor; its arguments
   // are the windows, then these of its memories, then zeroed integers of its own, then scratch bytes if it has some.
   bool resident = false;
+  int cluster = 1; // so many workgroups begin at once, where it is resident
   bool early = false; // it waits by itself for what was started before it, and may begin while that ends
   std::vector<BulkWindow> windows = {};
   std::vector<int> pointers = {};

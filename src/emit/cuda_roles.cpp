@@ -5,6 +5,7 @@
 
 #include "tang/base/error.hpp"
 #include "tang/base/match.hpp"
+#include "tang/emit/cuda_roles_join.hpp"
 #include "tang/emit/cuda_roles_prelude.hpp"
 #include "tang/emit/cuda_row_text.hpp"
 #include "tang/emit/cuda_stage.hpp"
@@ -89,7 +90,9 @@ private:
   }
 
   void print(const Await& x) {
-    u.line("tang_bar_wait(" + barrier(x.ring, x.full) + ", " + parity(x.ring) + (x.full ? ");" : " ^ 1);"));
+    const bool published = x.full && ring(x.ring).cluster && ring(x.ring).made;
+    u.line("tang_bar_wait" + std::string(published ? "_cluster(" : "(") + barrier(x.ring, x.full) + ", " +
+           parity(x.ring) + (x.full ? ");" : " ^ 1);"));
   }
 
   void print(const Arm& x) {
@@ -105,8 +108,9 @@ private:
   }
 
   void print(const Load& x) {
-    u.line("tang_bulk_load(" + place(x.ring, x.at) + ", &map" + number(x.map) + ", " + barrier(x.ring, true) +
-           reversed(x.from) + ");");
+    u.line("tang_bulk_" + (x.each ? "share(" + number((1 << p_.fields.cluster) - 1) + ", " : std::string("load(")) +
+           place(x.ring, x.at) + (x.each ? " + " + name(p_.rank) + " * " + number(x.each) : "") + ", &map" +
+           number(x.map) + ", " + barrier(x.ring, true) + reversed(x.from) + ");");
   }
 
   void print(const Fill& x);
@@ -120,7 +124,13 @@ private:
   }
 
   void print(const Release& x) {
-    u.line("if (lane == 0) tang_bar_arrive(" + barrier(x.ring, false, x.back) + ");");
+    arrive(x.ring, barrier(x.ring, false, x.back));
+  }
+
+  void arrive(int r, const std::string& barrier, bool published = false) { // one arrival a warp
+    u.line(ring(r).cluster ? "if (lane < " + number(p_.fields.cluster) + ") tang_bar_" +
+                                 (published ? "publish" : "arrive") + "_at(" + barrier + ", lane);"
+                           : "if (lane == 0) tang_bar_arrive(" + barrier + ");");
   }
 
   void print(const Issue& x);
@@ -154,8 +164,11 @@ private:
              number(open_barrier + 1) + " + " + team + ", " + n + ");");
   }
 
-  void print(const Meet&) {
-    u.line("tang_team_sync(" + number(open_barrier + p_.fields.math) + " + " + name(p_.team) + ", 128);");
+  std::string meeting() const { return number(open_barrier + p_.fields.math) + " + " + name(p_.team) + ", 128"; }
+
+  void print(const Meet& x) {
+    u.line("tang_team_sync(" + (x.all ? number(open_barrier + 2 * p_.fields.math) + ", " + number(128 * p_.fields.math)
+                                      : meeting()) + ");");
   }
 
   void print(const Rows& x) { print_rows(u, x); }
@@ -168,7 +181,16 @@ private:
     u.line(x.all ? "if (lane == 0) tang_bulk_done();" : "if (lane == 0) tang_bulk_read<0>();");
   }
 
-  void print(const Join& j);
+  void print(const Offer& x) {
+    print_offer(u, p_, x, place(x.ring, 0));
+    arrive(x.ring, barrier(x.ring, true), true);
+  }
+
+  void print(const Join& x) {
+    const auto then = [&] { block(x.then); };
+    x.ring < 0 ? print_join(u, p_, x, meeting(), then) : print_share(u, p_, x, place(x.ring, 0), then);
+  }
+
   void print(const Let& l);
 
   void print(const Divide& d) {
@@ -302,51 +324,7 @@ void Printer::print(const Fill& x) {
                    std::min<int64_t>(64, x.columns - from));
   u.line("tang_fence_async();");
   u.line("__syncwarp();");
-  u.line("if (lane == 0) tang_bar_arrive(" + barrier(x.ring, true) + ");");
-  u.close();
-}
-
-// Parts lie as the lanes hold them: four values of a lane after each other, so that all accesses are 16 bytes
-// wide.
-void Printer::print(const Join& j) {
-  const std::string team = name(p_.team), m = "m" + number(j.dst), math = number(p_.fields.math),
-                    split = number(p_.fields.split);
-  const int64_t each = p_.part_values / 128 / 4; // 16-byte words of a lane
-  const std::string at = number(open_barrier + p_.fields.math) + " + " + team + ", 128";
-  u.open("");
-  u.line("float4* const all = (float4*)parts + ((int64_t)" + text(j.tile) + " * " + split + " * " + math +
-         " + " + team + ") * " + number(each * 128) + " + (threadIdx.x & 127);");
-  u.line("const int stride = " + number(each * 128) + " * " + math + ";");
-  u.line("#pragma unroll");
-  u.line("for (int i = 0; i < " + number(each) + "; ++i) all[" + name(p_.part) +
-         " * stride + i * 128] = make_float4(" + m + "[4 * i], " + m + "[4 * i + 1], " + m + "[4 * i + 2], " +
-         m + "[4 * i + 3]);");
-  u.line("__threadfence();");
-  u.line("tang_team_sync(" + at + ");");
-  u.line("const uint32_t word = base + " + number(p_.words) + " + " +
-         number(int64_t(8 * (p_.kernel.grid.size() + 1))) + " + 4 * " + team + ";");
-  u.open("if ((threadIdx.x & 127) == 0)");
-  u.line("int* const arrived = queue + 2 + " + text(j.tile) + " * " + math + " + " + team + ";");
-  u.line("const int last = atomicAdd(arrived, 1) == " + number(p_.fields.split - 1) + ";");
-  u.line("if (last) *arrived = 0;");
-  u.line("tang_put_word(word, last);");
-  u.close();
-  u.line("tang_team_sync(" + at + ");");
-  u.open("if (tang_get_word(word))");
-  u.line("__threadfence();");
-  u.line("#pragma unroll");
-  u.line("for (int i = 0; i < " + number(2 * each * 2) + "; ++i) " + m + "[i] = 0;");
-  u.line("#pragma unroll 1");
-  u.open("for (int p = 0; p < " + split + "; ++p)");
-  u.line("#pragma unroll");
-  u.open("for (int i = 0; i < " + number(each) + "; ++i)");
-  u.line("const float4 v = __ldcg(all + p * stride + i * 128);");
-  u.line(m + "[4 * i] += v.x, " + m + "[4 * i + 1] += v.y, " + m + "[4 * i + 2] += v.z, " + m +
-         "[4 * i + 3] += v.w;");
-  u.close();
-  u.close();
-  block(j.then);
-  u.close();
+  arrive(x.ring, barrier(x.ring, true));
   u.close();
 }
 
@@ -457,8 +435,9 @@ std::string Printer::run() {
   u.line("asm volatile(\"fence.mbarrier_init.release.cluster;\" ::: \"memory\");");
   for (size_t m = 0; m < p_.maps.size(); ++m) u.line("tang_prefetch_map(&map" + number(int64_t(m)) + ");");
   u.close();
+  const bool cluster = f.cluster > 1; // nobody reaches a workgroup that has not begun, or has ended
   u.line("tang_follow();");
-  u.line("__syncthreads();");
+  u.line(cluster ? "tang_meet_cluster();" : "__syncthreads();");
   u.open("if (role == 0)");
   u.line("asm volatile(\"setmaxnreg.dec.sync.aligned.u32 " + number(f.producer_registers) + ";\");");
   u.open("if (threadIdx.x == 0)");
@@ -476,6 +455,7 @@ std::string Printer::run() {
   counters(false);
   block(p_.math);
   u.close();
+  if (cluster) u.line("__syncwarp();"), u.line("tang_meet_cluster();");
   std::string params;
   for (size_t m = 0; m < p_.maps.size(); ++m)
     params += "const __grid_constant__ TangMap map" + number(int64_t(m)) + ", ";
@@ -486,8 +466,9 @@ std::string Printer::run() {
   }
   return "#ifndef TANG_ROLES\n#define TANG_ROLES\n" + cuda_roles_prelude() +
          "TANG int tang_floor_div32(int a, int b) { return a / b - (a % b != 0 && a < 0); }\n#endif\n" +
-         instructions_ + "extern \"C\" __global__ void __launch_bounds__(" + number(f.threads()) + ", 1) " +
-         name_ + "(" + params + "int* const queue" + (p_.tiles ? ", float* const parts" : "") + ") {\n" +
+         instructions_ + "extern \"C\" __global__ void " +
+         (cluster ? "__cluster_dims__(" + number(f.cluster) + ", 1, 1) " : "") + "__launch_bounds__(" +
+         number(f.threads()) + ", 1) " + name_ + "(" + params + "int* const queue" + (p_.tiles ? ", float* const parts" : "") + ") {\n" +
          u.out + "}\n";
 }
 } // namespace roles_text

@@ -3,8 +3,7 @@
 namespace tang::emit {
 
 namespace {
-// Barriers count bytes and arrivals; a copy's writes are seen by whoever waited for its barrier. A remote
-// arrive is not used: clusters of one.
+// Barriers count bytes and arrivals; a copy's writes are seen by whoever waited for its barrier.
 const char* const roles_head = R"(struct __align__(64) TangMap { uint64_t words[16]; };
 TANG void tang_two_f32(float* to, const float* p) { const float2 v = *(const float2*)p; to[0] = v.x, to[1] = v.y; }
 TANG void tang_both_bf16(float* to, uint32_t v) { to[0] = __uint_as_float(v << 16), to[1] = __uint_as_float(v & 0xffff0000u); }
@@ -34,6 +33,30 @@ TANG void tang_bar_arrive(uint32_t b) { asm volatile("mbarrier.arrive.shared::ct
 TANG void tang_bar_wait(uint32_t b, uint32_t parity) {
   asm volatile("{\n.reg .pred p;\nAGAIN:\nmbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1;\n"
                "@p bra DONE;\nbra AGAIN;\nDONE:\n}" :: "r"(b), "r"(parity) : "memory");
+}
+// The same place in the shared memory of workgroup `rank` of the cluster, its barriers and words.
+TANG uint32_t tang_at(uint32_t place, int rank) {
+  uint32_t r;
+  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(r) : "r"(place), "r"(rank));
+  return r;
+}
+// Of the cluster's scope, which takes hundreds of cycles, only where values were stored that others read.
+TANG void tang_bar_arrive_at(uint32_t b, int rank) {
+  asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" :: "r"(tang_at(b, rank)) : "memory");
+}
+TANG void tang_bar_publish_at(uint32_t b, int rank) {
+  asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" :: "r"(tang_at(b, rank)) : "memory");
+}
+TANG void tang_bar_wait_cluster(uint32_t b, uint32_t parity) {
+  asm volatile("{\n.reg .pred p;\nAGAIN:\nmbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%0], %1;\n"
+               "@p bra DONE;\nbra AGAIN;\nDONE:\n}" :: "r"(b), "r"(parity) : "memory");
+}
+TANG void tang_store_quad(uint32_t to, float a, float b, float c, float d) {
+  asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" :: "r"(to), "f"(a), "f"(b), "f"(c), "f"(d) : "memory");
+}
+TANG void tang_peer_quad(float (&v)[4], uint32_t from, bool some) { // v stays where not
+  asm volatile("{\n.reg .pred p;\nsetp.ne.s32 p, %5, 0;\n@p ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];\n}"
+               : "+f"(v[0]), "+f"(v[1]), "+f"(v[2]), "+f"(v[3]) : "r"(from), "r"((int)some) : "memory");
 }
 TANG void tang_bulk_load(uint32_t to, const TangMap* m, uint32_t b, int c0, int c1) {
   asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4}], [%2];"
@@ -146,11 +169,24 @@ std::string to_global(const std::string& name, const std::string& copy, const st
          std::to_string(dimensions) + "d.global.shared::cta" + op + ".bulk_group [%0, {" + list(2, dimensions) +
          "}], [%1];\" :: \"l\"(m), \"r\"(from)" + at + " : \"memory\");\n  tang_bulk_commit();\n}\n";
 }
+// A box of a global to the same place in the shared memory of all workgroups that `mask` names; each one's barrier
+// counts its bytes.
+std::string to_cluster(int dimensions) {
+  std::string args, at;
+  for (int d = 0; d < dimensions; ++d)
+    args += ", int c" + std::to_string(d), at += ", \"r\"(c" + std::to_string(d) + ")";
+  const std::string n = std::to_string(dimensions);
+  return "TANG void tang_bulk_share(uint16_t mask, uint32_t to, const TangMap* m, uint32_t b" + args +
+         ") {\n  asm volatile(\"cp.async.bulk.tensor." + n +
+         "d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {" + list(4, dimensions) +
+         "}], [%2], %3;\" :: \"r\"(to), \"l\"(m), \"r\"(b), \"h\"(mask)" + at + " : \"memory\");\n}\n";
+}
 } // namespace
 
 std::string cuda_roles_prelude() {
   std::string out = roles_head;
   for (int d = 2; d <= 5; ++d) {
+    out += to_cluster(d);
     out += to_global("tang_bulk_store", "cp.async.bulk.tensor", "", d);
     out += to_global("tang_bulk_add", "cp.reduce.async.bulk.tensor", ".add.tile", d);
   }

@@ -68,6 +68,10 @@ private:
   int64_t spare() const;
   std::string roles_refuse() const;
   std::string split();
+  std::string join_in_cluster();
+  std::string share();
+  std::vector<size_t> grid_axes_of(int tile) const;
+  bool joins_in_cluster() const { return f_.split > 1 && f_.cluster > 1; }
   std::string fields_refuse() const;
 
   // Statements.
@@ -134,6 +138,8 @@ private:
   int work_ring_ = -1;
   Var row_ = -1;                  // a row's number, where rows have several axes
   std::vector<Segment> segments_; // of the loop, or of this part of it
+  int shared_ = -1, shared_axis_ = -1; // tile that a cluster copies once; grid axis along which its blocks lie
+  int parts_ring_ = -1;                // where parts of a loop join
   Var tile_ = -1;                 // the block of work without its part
   Block part_;                    // integers that they name
 };

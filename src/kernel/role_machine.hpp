@@ -22,11 +22,13 @@ struct Barrier {
 
 struct Slot {
   int64_t version = 0;        // of its contents; fills begin a new one
+  int64_t fills = 0;          // that began
   int pending = 0;            // copies on their way
   std::vector<double> values; // at the byte where each begins
 };
 
 struct Copy {
+  int to; // workgroup of the cluster
   int ring, index, map;
   int64_t at;
   std::vector<int64_t> from;
@@ -54,13 +56,16 @@ struct Frame {
   const Loop* loop = nullptr;
   const Works* works = nullptr;
   bool teams = false;
+  bool share = false; // of a team's rows
   int state = 0; // of works
   int64_t next = 0;
 };
 
 struct Agent {
   bool producer = false;
-  int team = 0;
+  int team = 0, group = 0; // which workgroup of the cluster
+  int64_t meeting = 0;     // that it waits for
+  int64_t from_row = 0, to_row = rows_of_team; // its own for now
   std::vector<int64_t> vars, advanced; // by variable; by ring
   std::vector<Frame> stack;
   std::vector<Flight> flying;
@@ -70,13 +75,26 @@ struct Agent {
   std::map<int, Near> near;
 };
 
+// What a workgroup has.
+struct Workgroup {
+  int number = 0;
+  std::vector<Barrier> barriers;
+  std::vector<std::vector<Slot>> slots;
+  std::vector<std::vector<int64_t>> words; // of the work ring's slots
+  std::vector<int> turns;                  // gifts that wait for each team
+  int met = 0;                             // teams that wait for the others
+  int64_t meetings = 0;
+};
+
 class RoleMachine {
 public:
   RoleMachine(const Program& p, std::vector<Buffer>& globals, const RoleOptions& o)
       : p_(p), globals_(globals), o_(o), random_(o.seed) {}
 
   std::optional<RoleFault> run() {
-    for (int wg = 0; wg < o_.workgroups && !fault_; ++wg) workgroup(o_.reverse ? o_.workgroups - 1 - wg : wg);
+    const int n = int(ceil_div(o_.workgroups, p_.fields.cluster));
+    resident_ = n * p_.fields.cluster;
+    for (int c = 0; c < n && !fault_; ++c) cluster((o_.reverse ? n - 1 - c : c) * p_.fields.cluster);
     return fault_;
   }
 
@@ -97,9 +115,13 @@ private:
     return r.own ? s * p_.fields.math + int(a.vars[size_t(p_.team)]) : s;
   }
 
+  Workgroup& here(const Agent& a) { return groups_[size_t(a.group)]; }
+
+  Slot& slot(const Agent& a, int ring) { return here(a).slots[size_t(ring)][size_t(index(a, ring))]; }
+
   Barrier& barrier(const Agent& a, int ring, bool full, int64_t back = 0) {
     const Ring& r = p_.rings[size_t(ring)];
-    return barriers_[size_t((full ? r.full : r.empty) + index(a, ring, back))];
+    return here(a).barriers[size_t((full ? r.full : r.empty) + index(a, ring, back))];
   }
 
   // Waits of phase `lap` of the slot: its parity is all that the machine compares.
@@ -109,9 +131,10 @@ private:
     return (barrier(a, ring, full).phase & 1) != parity;
   }
 
-  void arrive(Barrier& b, int n, int64_t bytes) {
+  // Of a copy that a cluster shares some bytes may come before their workgroup expects them.
+  void arrive(Barrier& b, int n, int64_t bytes, bool early = false) {
     b.arrived += n, b.bytes += bytes;
-    if (b.arrived > b.count || b.bytes < 0)
+    if (b.arrived > b.count || (b.bytes < 0 && !(early && b.arrived < b.count)))
       tell(RoleFault::uncounted,
            "a barrier of " + std::to_string(b.count) + " arrivals has " + std::to_string(b.arrived));
     if (b.arrived == b.count && b.bytes == 0) b.arrived = 0, ++b.phase;
@@ -123,7 +146,21 @@ private:
     return v;
   }
 
-  void workgroup(int wg);
+  // At the ring's barrier, in every workgroup that the ring is for.
+  void arrive_at(const Agent& a, int ring, bool full, int64_t back, int n) {
+    const Ring& r = p_.rings[size_t(ring)];
+    const size_t at = size_t((full ? r.full : r.empty) + index(a, ring, back));
+    for (size_t g = 0; g < groups_.size(); ++g)
+      if (r.cluster || int(g) == a.group) arrive(groups_[g].barriers[at], n, 0);
+  }
+
+  void cluster(int first);
+  void workgroup(int number);
+  void load(Agent& a, const Load& x);
+  void begin(Workgroup& g, int ring, int slot, int64_t fill);
+  void offer(Agent& a, const Offer& x);
+  bool meet(Agent& a);
+  bool share(Agent& a, const Join& x);
   Step step(Agent& a);
   Step works(Agent& a, Frame& f);
   void leave(Agent& a);
@@ -136,7 +173,7 @@ private:
   void fill(Agent& a, const Fill& x);
   void issue(Agent& a, const Issue& x);
   void finish(Agent& a, const Finish& x);
-  double operand(const Agent& a, const Window& w, int slot, int64_t bytes, int64_t row, int64_t k) const;
+  double operand(const Agent& a, const Window& w, int slot, int64_t bytes, int64_t row, int64_t k);
   void rows(Agent& a, const Rows& x);
   void flush(Agent& a, const Flush& x);
   bool join(Agent& a, const Join& x);
@@ -148,6 +185,8 @@ private:
                      a.fragments,
                      a.vars,
                      a.team * rows_of_team,
+                     a.from_row,
+                     a.to_row,
                      [this](const std::string& s) { tell(RoleFault::outside, s); },
                      [this, &a](int memory, int64_t at) { return near(a, memory, at); }};
   }
@@ -158,16 +197,13 @@ private:
   std::vector<Buffer>& globals_;
   const RoleOptions& o_;
   std::mt19937_64 random_;
-  std::vector<Barrier> barriers_;
-  std::vector<std::vector<Slot>> slots_;
-  std::vector<std::vector<int64_t>> words_; // of the work ring's slots
-  std::vector<int> turns_;                  // gifts that wait for each team
+  std::vector<Workgroup> groups_; // of the cluster at work
   std::vector<Copy> copies_;
   std::vector<Agent> agents_;
   int64_t counter_ = 0;
   std::map<std::pair<int64_t, int>, std::map<int64_t, std::vector<double>>>
       parts_; // of (tile, team), by part
-  int wg_ = 0;
+  int resident_ = 1; // workgroups
   std::optional<RoleFault> fault_;
 };
 

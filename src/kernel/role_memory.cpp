@@ -11,7 +11,8 @@ namespace tang::kernel::role {
 void RoleMachine::landed(const Copy& c) {
   const Map& m = p_.maps[size_t(c.map)];
   const Memory& g = p_.kernel.memories[size_t(m.memory)];
-  Slot& s = slots_[size_t(c.ring)][size_t(c.index)];
+  Workgroup& w = groups_[size_t(c.to)];
+  Slot& s = w.slots[size_t(c.ring)][size_t(c.index)];
   const int64_t width = m.box.back(), bytes = expr::row(g.format).bits / 8;
   int64_t lines = 1;
   for (size_t d = 0; d + 1 < m.box.size(); ++d) lines *= m.box[d];
@@ -33,8 +34,35 @@ void RoleMachine::landed(const Copy& c) {
                                                              : double(from.i[size_t(at)]);
     }
   --s.pending;
-  Barrier& b = barriers_[size_t(p_.rings[size_t(c.ring)].full + c.index)];
-  arrive(b, 0, -lines * row);
+  const Ring& r = p_.rings[size_t(c.ring)];
+  arrive(w.barriers[size_t(r.full + c.index)], 0, -lines * row, r.cluster);
+}
+
+// The fill of that number: what the slot held is gone, and what lies over the ring.
+void RoleMachine::begin(Workgroup& g, int ring, int slot, int64_t fill) {
+  Slot& s = g.slots[size_t(ring)][size_t(slot)];
+  if (s.fills >= fill) return;
+  s.fills = fill, ++s.version;
+  std::fill(s.values.begin(), s.values.end(), std::nan(""));
+  for (size_t r = 0; r < p_.rings.size(); ++r)
+    if (p_.rings[r].made && p_.rings[r].cluster)
+      for (auto& parts : g.slots[r]) std::fill(parts.values.begin(), parts.values.end(), std::nan(""));
+}
+
+// A copy for the whole cluster brings its piece to all workgroups.
+void RoleMachine::load(Agent& a, const Load& x) {
+  const int64_t piece = x.each ? a.vars[size_t(p_.rank)] * x.each : 0;
+  for (int g = 0; g < int(groups_.size()); ++g) {
+    if (!x.each && g != a.group) continue;
+    Copy c{g, x.ring, index(a, x.ring), x.map, x.at + piece, {}};
+    for (auto& at : x.from) c.from.push_back(value(a, at));
+    begin(groups_[size_t(g)], c.ring, c.index, a.advanced[size_t(x.ring)] / p_.rings[size_t(x.ring)].depth + 1);
+    ++groups_[size_t(g)].slots[size_t(c.ring)][size_t(c.index)].pending;
+    if (o_.copies == RoleOptions::early)
+      landed(c);
+    else
+      copies_.push_back(std::move(c));
+  }
 }
 
 double* RoleMachine::near(Agent& a, int memory, int64_t at) {
@@ -65,7 +93,7 @@ void RoleMachine::let(Agent& a, const kernel::Let& l) {
 void RoleMachine::fill(Agent& a, const Fill& x) {
   if (touches_flying(a, {{x.tile}, {}}))
     tell(RoleFault::unfinished, "an operand is made of what a contraction works on");
-  Slot& s = slots_[size_t(x.ring)][size_t(index(a, x.ring))];
+  Slot& s = slot(a, x.ring);
   ++s.version;
   const auto& from = a.fragments[x.tile];
   const int64_t width = row_bytes / 2;
@@ -73,14 +101,14 @@ void RoleMachine::fill(Agent& a, const Fill& x) {
     for (int64_t c = 0; c < x.columns; ++c)
       s.values[size_t(x.at + c / width * x.box + (a.team * rows_of_team + r) * row_bytes + c % width * 2)] =
           from.at(size_t(r * x.columns + c));
-  arrive(barrier(a, x.ring, true), 4, 0);
+  arrive_at(a, x.ring, true, 0, 4);
 }
 
 void RoleMachine::issue(Agent& a, const Issue& x) {
   Flight f{&x, {}, 0, 0};
   auto use = [&](const Window& w, int& at) {
     at = index(a, w.ring);
-    Slot& s = slots_[size_t(w.ring)][size_t(at)];
+    Slot& s = slot(a, w.ring);
     if (s.pending || !s.version)
       tell(RoleFault::early, "a contraction reads ring " + p_.rings[size_t(w.ring)].name);
     f.slots.emplace_back(&s, s.version);
@@ -94,8 +122,8 @@ void RoleMachine::issue(Agent& a, const Issue& x) {
 }
 
 double RoleMachine::operand(const Agent& a, const Window& w, int slot, int64_t bytes, int64_t row,
-                            int64_t k) const {
-  const Slot& s = slots_[size_t(w.ring)][size_t(slot)];
+                            int64_t k) {
+  const Slot& s = here(a).slots[size_t(w.ring)][size_t(slot)];
   const int64_t terms = 32 / bytes, step = k / terms, in = k % terms, width = row_bytes / bytes;
   int64_t byte = w.at + a.team * w.team + w.steps[size_t(step)] * 16;
   if (w.k_major)
@@ -175,12 +203,13 @@ void RoleMachine::flush(Agent& a, const Flush& x) {
     points(a).run({{beside}, x.row, x.column, false, 1});
   }
   if (x.ring < 0) return;
-  Slot& s = slots_[size_t(x.ring)][size_t(index(a, x.ring))];
+  Slot& s = slot(a, x.ring);
   a.stores.push_back({&s, s.version});
 }
 
 // Whether this team is the last of its tile; then its fragment is the sum of the parts.
 bool RoleMachine::join(Agent& a, const Join& x) {
+  if (x.ring >= 0) return share(a, x);
   if (touches_flying(a, {{x.dst}, {}}))
     tell(RoleFault::unfinished, "a part is stored while a contraction works on it");
   auto& mine = parts_[{value(a, x.tile), a.team}];
@@ -191,6 +220,52 @@ bool RoleMachine::join(Agent& a, const Join& x) {
     for (size_t i = 0; i < v.size(); ++i) sum[i] += v[i];
   a.fragments[x.dst] = sum;
   mine.clear();
+  return true;
+}
+
+// Whether all math teams of the workgroup are here.
+bool RoleMachine::meet(Agent& a) {
+  Workgroup& g = here(a);
+  if (!a.meeting) {
+    a.meeting = g.meetings + 1;
+    if (++g.met == p_.fields.math) g.met = 0, ++g.meetings;
+  }
+  if (g.meetings < a.meeting) return false;
+  a.meeting = 0;
+  return true;
+}
+
+// Parts lie over all other rings: nothing may be on its way into their slots, and no contraction reads them.
+void RoleMachine::offer(Agent& a, const Offer& x) {
+  if (touches_flying(a, {{x.tile}, {}}))
+    tell(RoleFault::unfinished, "a part is stored while a contraction works on it");
+  for (size_t r = 0; r < p_.rings.size(); ++r)
+    for (auto& s : here(a).slots[r]) {
+      if (int(r) == x.ring) continue;
+      ++s.version;
+      if (s.pending) tell(RoleFault::overwritten, "a part is stored where a copy is on its way to");
+    }
+  const auto& from = a.fragments[x.tile];
+  std::copy(from.begin(), from.end(), slot(a, x.ring).values.begin() + a.team * int64_t(from.size()));
+  arrive_at(a, x.ring, true, 0, 4);
+}
+
+// The rows of this team that are this workgroup's become the sum of all parts, in order; whether there are any.
+bool RoleMachine::share(Agent& a, const Join& x) {
+  const int64_t warp_rows = rows_of_team / 4, warp = a.team * 4, part = a.vars[size_t(p_.part)];
+  auto& mine = a.fragments[x.dst];
+  const int64_t columns = int64_t(mine.size()) / rows_of_team;
+  std::vector<int64_t> warps;
+  for (int64_t w = 0; w < 4; ++w)
+    if (owner(p_.fields, warp + w) == part) warps.push_back(w);
+  if (warps.empty()) return false;
+  a.from_row = warps.front() * warp_rows, a.to_row = (warps.back() + 1) * warp_rows;
+  std::vector<double> sum(mine.size(), std::nan("")); // rows of others are theirs alone
+  std::fill(sum.begin() + a.from_row * columns, sum.begin() + a.to_row * columns, 0.0);
+  for (auto& g : groups_)
+    for (int64_t i = a.from_row * columns; i < a.to_row * columns; ++i)
+      sum[size_t(i)] += g.slots[size_t(x.ring)][0].values[size_t(a.team * int64_t(mine.size()) + i)];
+  mine = sum;
   return true;
 }
 

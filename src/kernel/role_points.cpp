@@ -103,7 +103,7 @@ void RowPoints::run(const Rows& x) {
   int64_t columns = 1;
   for (auto& axis : a ? a->axes : f->folded)
     if (axis.var == x.column) columns = axis.extent;
-  for (int64_t r = 0; r < team_rows; ++r) {
+  for (int64_t r = from; r < to; ++r) {
     at_row(x.row, first_row + r);
     expr::Value folded;
     for (int64_t c = 0; c < columns; ++c) {

@@ -14,6 +14,7 @@ struct RowPoints {
   std::map<int, std::vector<double>>& fragments; // of the team: [64, columns]
   std::vector<int64_t>& vars;
   int64_t first_row; // of the team, in its block
+  int64_t from, to;  // of the team's rows: those that run
   std::function<void(const std::string&)> outside;
   std::function<double*(int memory, int64_t at)> near; // an element of a staged vector, or nothing
 

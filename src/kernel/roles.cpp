@@ -42,12 +42,13 @@ void Expander::fill(int ring, const Affine& at, Block& to) {
       for (auto& c : x.source.index) {
         Affine a = replaced(replaced(c.affine, parts_.pipe->var, at), x.column, constant(b * box_columns(x)));
         for (auto& row : x.row) {
-          a = replaced(a, row.var, constant(0));
+          a = replaced(a, row.var, t == shared_ ? variable(p_.rank, x.rows / f_.cluster) : constant(0));
           if (p_.rings[size_t(ring)].own && coefficient(c.affine, row.var)) a = a + variable(p_.team, atom);
         }
         from.push_back(a);
       }
-      put(to, Load{ring, map_of_[size_t(t)], offset_[size_t(t)] + b * slot_rows(t) * line, from});
+      put(to, Load{ring, map_of_[size_t(t)], offset_[size_t(t)] + b * slot_rows(t) * line, from,
+                   t == shared_ ? x.rows / f_.cluster * line : 0});
     }
   }
   if (!p_.rings[size_t(ring)].own) put(to, Advance{ring});
@@ -386,9 +387,17 @@ void Expander::ending(Block& to) {
   for (auto& s : parts_.finish) all.push_back(&s);
   if (f_.reuse) put(to, Meet{}); // every warp's reads of the slot are over
   if (f_.split == 1) return walk(all, flying, to);
-  Join j{parts_.contracts[0].node->dst.memory, variable(tile_), {}};
+  Join j{parts_.contracts[0].node->dst.memory, variable(tile_), {}, parts_ring_};
   walk(all, flying, j.then);
+  if (joins_in_cluster()) {
+    put(to, Meet{true}); // parts lie over the slots that other teams read
+    put(to, Offer{j.dst, parts_ring_});
+    put(to, Await{parts_ring_, true});
+  }
   put(to, std::move(j));
+  if (!joins_in_cluster()) return;
+  put(to, Release{parts_ring_, 0});
+  put(to, Advance{parts_ring_});
 }
 
 void Expander::math_body(Block& to) {
@@ -419,6 +428,7 @@ Result<Program> Expander::run() {
   p_.team = fresh("team");
   if (parts_.contracts[0].node->m.size() > 1) row_ = fresh("row");
   if (const std::string why = roles_refuse(); !why.empty()) return Refusal{why};
+  if (const std::string why = share(); !why.empty()) return Refusal{why};
   if (const auto why = place()) return Refusal{*why};
   if (const std::string why = fields_refuse(); !why.empty()) return Refusal{why};
   for (const kernel::Block* block : std::initializer_list<const kernel::Block*>{
@@ -455,6 +465,10 @@ Result<Program> Expander::run() {
     w.body.insert(w.body.end(), part_.begin(), part_.end());
     Block& to = producer ? p_.producer : p_.math;
     if (!producer && f_.turns) put(to, Turn{Turn::open});
+    if (producer && parts_ring_ >= 0) { // the parts of the block before are read
+      put(w.body, Await{parts_ring_, false});
+      put(w.body, Advance{parts_ring_});
+    }
     (producer ? producer_body(w.body) : math_body(w.body));
     put(to, std::move(w));
     if (!producer) put(to, Flushed{true});

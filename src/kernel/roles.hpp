@@ -31,6 +31,7 @@ struct Ring {
   int depth = 1;
   bool own = false;
   bool made = false; // the math teams fill its slots with fragments, a warp its rows
+  bool cluster = false; // who fills or empties a slot tells so in every workgroup of the cluster
   int64_t at = 0, bytes = 0;             // of slot 0 in shared memory; of one slot (of one team)
   int64_t arrives = 0;                   // bytes of the copies that fill one slot
   int64_t vectors = 0, vector_bytes = 0; // a slot's vectors lie apart: places from `bytes` on
@@ -54,6 +55,7 @@ struct Load { // one box into the next slot, `at` bytes into it; completes on it
   int ring, map;
   int64_t at;
   std::vector<Affine> from;
+  int64_t each = 0; // of a copy for the whole cluster: a piece, `each` bytes on for each workgroup before this one
 };
 
 struct Advance {
@@ -114,7 +116,9 @@ struct Turn { // math teams take turns: `open` is the last team's gift before th
   enum Kind : uint8_t { open, take, give } kind;
 };
 
-struct Meet {}; // all lanes of this team
+struct Meet { // all lanes of this team, or of all math teams
+  bool all = false;
+};
 
 // A tile statement of the kernel for this team's rows, its terms arranged by rows; `partial` bounds are
 // tested. `column` is -1 where there is one value a row. A late fold leaves each lane its own
@@ -150,11 +154,19 @@ struct Flushed { // this thread's flushes: their shared memory was read, or (all
 };
 
 // This team's part of a sum, kept beside the others' of its tile; the last team to arrive adds all of them,
-// in order, and goes on.
+// in order, and goes on. Or (`ring`) the parts lie in the ring's slot of each workgroup of the cluster: the warps
+// whose rows are this workgroup's share add them, in the same order, and go on.
 struct Join {
   int dst;
   Affine tile;
   Block then;
+  int ring = -1;
+};
+
+// This team's part of a sum, for the other workgroups of the cluster to read in the ring's slot, which lies over all
+// other rings. Each warp arrives at the slot's barrier in every workgroup when its rows are there.
+struct Offer {
+  int tile, ring;
 };
 
 struct Let {
@@ -194,7 +206,7 @@ struct Works {
 
 struct Stmt {
   std::variant<Await, Arm, Load, Advance, Fill, Release, Issue, Finish, Hold, Turn, Meet, Rows, Settle, Flush,
-               Flushed, Join, Let, Divide, Loop, When, Teams, Works, Locate>
+               Flushed, Join, Offer, Let, Divide, Loop, When, Teams, Works, Locate>
       node;
 };
 
@@ -209,6 +221,7 @@ struct Program {
   int barrier_count = 0;
   int64_t work = 0;                   // blocks of it
   Var part = -1;                      // of a split loop
+  Var rank = -1;                      // of this workgroup in its cluster
   int64_t tiles = 0, part_values = 0; // that join; of one part of one team
   Var team = -1;                      // this math team's number
   Block producer, math;
@@ -226,6 +239,11 @@ struct FragmentShape {
 };
 
 FragmentShape fragment_shape(const Memory& m);
+
+namespace role {
+// The part of a loop whose workgroup adds a warp's rows (of all parts) and stores them; warps of a block count through.
+inline int64_t owner(const target::Roles& f, int64_t warp) { return warp * f.split / (4 * f.math); }
+} // namespace role
 
 // Terms of one matrix instruction: 32 bytes. 0: operands of this format have no instruction.
 int matrix_terms(Format f);

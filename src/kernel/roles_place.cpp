@@ -47,6 +47,8 @@ int Expander::add_ring(const std::string& name, std::vector<int> tiles, int dept
   Ring ring;
   ring.name = name, ring.depth = depth, ring.own = own;
   ring.releases = 4 * (own ? 1 : f_.math);
+  ring.cluster = std::find(tiles.begin(), tiles.end(), shared_) != tiles.end() && shared_ >= 0;
+  if (ring.cluster) ring.releases *= f_.cluster;
   p_.rings.push_back(std::move(ring));
   ring_tiles_.push_back(std::move(tiles));
   return int(p_.rings.size()) - 1;
@@ -144,6 +146,10 @@ std::optional<std::string> Expander::place() {
     Ring& ring = p_.rings.back();
     ring.full = bars, ring.empty = bars + 2, bars += 4;
   }
+  if (joins_in_cluster()) {
+    if (const std::string why = join_in_cluster(); !why.empty()) return why;
+    p_.rings.back().full = bars, p_.rings.back().empty = bars + 1, bars += 2;
+  }
   p_.barriers = at, p_.barrier_count = bars;
   p_.words = at + 8 * bars;
   p_.shared_bytes = p_.words + 2 * 4 * int64_t(k_.grid.size() + 1) + 4 * f_.math +
@@ -163,6 +169,7 @@ std::optional<std::string> Expander::place() {
       for (auto& row : x.row)
         if (const int64_t apart = coefficient(c.affine, row.var))
           m.box.back() = x.row.size() == 1 ? box_rows(int(t)) : row.extent, m.apart.back() = apart;
+      if (int(t) == shared_ && coefficient(c.affine, x.row[0].var)) m.box.back() /= f_.cluster;
     }
     map_of_.push_back(map_for(std::move(m)));
   }
@@ -195,7 +202,9 @@ std::string Expander::split() {
   if ((f_.split - 1) * each >= blocks) return "a part of the loop is empty";
   if (f_.persist == target::Persist::dynamic) return "split loops take turns";
   p_.part = fresh("part"), tile_ = fresh("tile");
-  p_.tiles = workgroups(k_), p_.part_values = atom * parts_.contracts[0].columns;
+  p_.rank = p_.part;
+  p_.part_values = atom * parts_.contracts[0].columns;
+  if (f_.cluster == 1) p_.tiles = workgroups(k_); // that join in memory
   const Var from = fresh("from"), to = fresh("to");
   put(part_, role::Let{kernel::Let{
                  from, kernel::Let::affine, {all.begin + variable(p_.part, each * step())}, 1, {}}});

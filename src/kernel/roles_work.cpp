@@ -10,7 +10,8 @@ void Expander::decode(Works& w) {
   Block& to = w.decode;
   std::vector<int64_t> counts;
   for (auto& g : k_.grid) counts.push_back(ceil_div(g.extent, g.step));
-  auto set = [&](size_t axis, const Affine& block) {
+  auto set = [&](size_t axis, const Affine& beside) {
+    const Affine block = int(axis) == shared_axis_ ? f_.cluster * beside + variable(p_.rank) : beside;
     put(to,
         role::Let{kernel::Let{k_.grid[axis].var, kernel::Let::affine, {k_.grid[axis].step * block}, 1, {}}});
   };
@@ -32,15 +33,8 @@ void Expander::decode(Works& w) {
   };
   // The axis of rows: the grid variable in the rows of a contraction's result. Columns: one that another
   // operand has.
-  auto moves_with = [&](int tile) {
-    std::vector<size_t> out;
-    for (size_t g = 0; g < k_.grid.size(); ++g)
-      for (auto& c : parts_.tiles[size_t(tile)].source.index)
-        if (coefficient(c.affine, k_.grid[g].var) && k_.grid[g].step > 1) out.push_back(g);
-    return out;
-  };
-  const auto rows = parts_.contracts[0].a >= 0 ? moves_with(parts_.contracts[0].a) : std::vector<size_t>{};
-  const auto columns = moves_with(parts_.contracts[0].b);
+  const auto rows = parts_.contracts[0].a >= 0 ? grid_axes_of(parts_.contracts[0].a) : std::vector<size_t>{};
+  const auto columns = grid_axes_of(parts_.contracts[0].b);
   std::vector<size_t> others;
   for (size_t g = 0; g < k_.grid.size(); ++g)
     if (!(rows.size() == 1 && g == rows[0])) others.push_back(g);
@@ -55,6 +49,10 @@ void Expander::decode(Works& w) {
   if (f_.split > 1) { // the parts of a tile one after the other, so that they run at once
     put(to, Divide{tile_, p_.part, flat, constant(f_.split)});
     flat = variable(tile_);
+  } else if (f_.cluster > 1) { // the workgroups of a cluster one after the other
+    const Divide d{fresh("q"), p_.rank, flat, constant(f_.cluster)};
+    put(to, d);
+    flat = variable(d.quotient), counts[size_t(shared_axis_)] /= f_.cluster;
   }
   if (f_.order == target::WorkOrder::grouped && rows.size() == 1 && columns.size() == 1 &&
       columns[0] != rows[0]) {

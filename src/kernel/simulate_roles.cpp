@@ -11,30 +11,37 @@ namespace tang::kernel {
 
 namespace role {
 
-void RoleMachine::workgroup(int wg) {
-  wg_ = wg;
-  barriers_.assign(size_t(p_.barrier_count), {});
-  slots_.clear(), copies_.clear(), agents_.clear();
+void RoleMachine::workgroup(int number) {
+  Workgroup g;
+  g.number = number;
+  g.barriers.assign(size_t(p_.barrier_count), {});
   for (size_t r = 0; r < p_.rings.size(); ++r) {
     const Ring& ring = p_.rings[r];
     for (int i = 0; i < copies_of(int(r)); ++i) {
-      barriers_[size_t(ring.empty + i)].count = ring.releases;
-      if (ring.made) barriers_[size_t(ring.full + i)].count = ring.releases;
+      g.barriers[size_t(ring.empty + i)].count = ring.releases;
+      if (ring.made) g.barriers[size_t(ring.full + i)].count = ring.releases;
     }
-    slots_.emplace_back(size_t(copies_of(int(r))));
-    for (auto& s : slots_.back()) s.values.assign(size_t(ring.bytes + ring.vector_bytes), std::nan(""));
+    g.slots.emplace_back(size_t(copies_of(int(r))));
+    for (auto& s : g.slots.back()) s.values.assign(size_t(ring.bytes + ring.vector_bytes), std::nan(""));
   }
-  words_.assign(2, {});
-  turns_.assign(size_t(p_.fields.math), 0);
+  g.words.assign(2, {});
+  g.turns.assign(size_t(p_.fields.math), 0);
   for (int t = -1; t < p_.fields.math; ++t) {
     Agent a;
-    a.producer = t < 0, a.team = std::max(0, t);
+    a.producer = t < 0, a.team = std::max(0, t), a.group = int(groups_.size());
     a.vars.assign(p_.kernel.vars.size(), 0);
     a.vars[size_t(p_.team)] = a.team;
     a.advanced.assign(p_.rings.size(), 0);
     agents_.push_back(std::move(a));
     enter(agents_.back(), t < 0 ? p_.producer : p_.math);
   }
+  groups_.push_back(std::move(g));
+}
+
+// The workgroups of a cluster run together, their roles in any order.
+void RoleMachine::cluster(int first) {
+  groups_.clear(), copies_.clear(), agents_.clear();
+  for (int g = 0; g < p_.fields.cluster; ++g) workgroup(first + g);
   std::vector<size_t> order(agents_.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
   for (int64_t n = 0; !fault_; ++n) {
@@ -78,35 +85,29 @@ RoleMachine::Step RoleMachine::step(Agent& a) {
   bool stays = false;
   std::visit(Match{[&](const Await& x) { stays = !passes(a, x.ring, x.full); },
                    [&](const Arm& x) {
-                     Slot& slot = slots_[size_t(x.ring)][size_t(index(a, x.ring))];
-                     ++slot.version;
-                     std::fill(slot.values.begin(), slot.values.end(), std::nan(""));
-                     arrive(barrier(a, x.ring, true), 1, p_.rings[size_t(x.ring)].arrives);
+                     const Ring& ring = p_.rings[size_t(x.ring)];
+                     begin(here(a), x.ring, index(a, x.ring), a.advanced[size_t(x.ring)] / ring.depth + 1);
+                     arrive(barrier(a, x.ring, true), 1, ring.arrives, ring.cluster);
                    },
-                   [&](const Load& x) {
-                     Copy c{x.ring, index(a, x.ring), x.map, x.at, {}};
-                     for (auto& at : x.from) c.from.push_back(value(a, at));
-                     ++slots_[size_t(c.ring)][size_t(c.index)].pending;
-                     if (o_.copies == RoleOptions::early)
-                       landed(c);
-                     else
-                       copies_.push_back(std::move(c));
-                   },
+                   [&](const Load& x) { load(a, x); },
                    [&](const Locate& x) {
-                     a.near[x.memory] = {&slots_[size_t(x.ring)][size_t(index(a, x.ring))], x.at};
+                     a.near[x.memory] = {&slot(a, x.ring), x.at};
                    },
                    [&](const Advance& x) { ++a.advanced[size_t(x.ring)]; },
                    [&](const Fill& x) { fill(a, x); },
-                   [&](const Release& x) { arrive(barrier(a, x.ring, false, x.back), 4, 0); },
+                   [&](const Release& x) { arrive_at(a, x.ring, false, x.back, 4); },
                    [&](const Issue& x) { issue(a, x); },
                    [&](const Finish& x) { finish(a, x); },
                    [&](const Turn& x) {
                      const int last = p_.fields.math - 1;
-                     if (x.kind == Turn::open && a.team == last) ++turns_[0];
-                     if (x.kind == Turn::give) ++turns_[size_t(a.team == last ? 0 : a.team + 1)];
-                     if (x.kind == Turn::take && !(stays = !turns_[size_t(a.team)])) --turns_[size_t(a.team)];
+                     std::vector<int>& turns = here(a).turns;
+                     if (x.kind == Turn::open && a.team == last) ++turns[0];
+                     if (x.kind == Turn::give) ++turns[size_t(a.team == last ? 0 : a.team + 1)];
+                     if (x.kind == Turn::take && !(stays = !turns[size_t(a.team)])) --turns[size_t(a.team)];
                    },
-                   [](const auto&) {}, // a meeting of one team, a hold on tiles
+                   [](const auto&) {}, // a hold on tiles
+                   [&](const Meet& x) { stays = x.all && !meet(a); }, // a team of its own always has
+                   [&](const Offer& x) { offer(a, x); },
                    [&](const Rows& x) { rows(a, x); },
                    [&](const Settle& x) { a.partial.erase(x.memory); },
                    [&](const Flush& x) { flush(a, x); },
@@ -118,7 +119,9 @@ RoleMachine::Step RoleMachine::step(Agent& a) {
                    },
                    [&](const Join& x) {
                      ++f.at, stays = true;
-                     if (join(a, x)) enter(a, x.then);
+                     if (!join(a, x)) return;
+                     enter(a, x.then);
+                     a.stack.back().share = x.ring >= 0;
                    },
                    [&](const Let& x) { let(a, x.what); },
                    [&](const Divide& x) {
@@ -148,7 +151,7 @@ RoleMachine::Step RoleMachine::step(Agent& a) {
                    [&](const Works& x) {
                      ++f.at, stays = true;
                      Frame inner{nullptr};
-                     inner.works = &x, inner.next = wg_;
+                     inner.works = &x, inner.next = here(a).number;
                      a.stack.push_back(inner);
                    }},
              s.node);
@@ -175,6 +178,7 @@ void RoleMachine::leave(Agent& a) {
     return;
   }
   if (f.teams) a.vars[size_t(p_.team)] = 0;
+  if (f.share) a.from_row = 0, a.to_row = rows_of_team;
   a.stack.pop_back();
 }
 
@@ -192,7 +196,7 @@ RoleMachine::Step RoleMachine::works(Agent& a, Frame& f) {
         a.stack.pop_back();
         return went;
       }
-      a.vars[size_t(w.w)] = f.next, f.next += o_.workgroups;
+      a.vars[size_t(w.w)] = f.next, f.next += resident_;
       return go(1, w.decode);
     }
     a.fragments.clear();
@@ -204,7 +208,7 @@ RoleMachine::Step RoleMachine::works(Agent& a, Frame& f) {
       a.vars[size_t(w.w)] = f.next;
       return go(1, w.decode);
     }
-    auto& words = words_[size_t(index(a, w.ring))];
+    auto& words = here(a).words[size_t(index(a, w.ring))];
     words = {f.next < p_.work};
     for (auto& g : p_.kernel.grid) words.push_back(a.vars[size_t(g.var)]);
     arrive(barrier(a, w.ring, true), 1, 0);
@@ -213,11 +217,11 @@ RoleMachine::Step RoleMachine::works(Agent& a, Frame& f) {
       a.stack.pop_back();
       return went;
     }
-    f.next = counter_++ + o_.workgroups;
+    f.next = counter_++ + resident_;
     return go(0, w.body);
   }
   if (!passes(a, w.ring, true)) return waits;
-  const auto words = words_[size_t(index(a, w.ring))];
+  const auto words = here(a).words[size_t(index(a, w.ring))];
   arrive(barrier(a, w.ring, false), 4, 0);
   ++a.advanced[size_t(w.ring)];
   if (!words[0]) {

@@ -5,6 +5,7 @@
 
 #include "tang/kernel/row_terms.hpp"
 #include "tang/lower/frame.hpp"
+#include "tang/lower/tensor_price.hpp"
 
 namespace tang::lower {
 
@@ -13,19 +14,7 @@ using target::Persist;
 using target::Roles;
 using target::WorkOrder;
 
-constexpr int64_t team_rows = 64;
 constexpr int64_t shared_cache = int64_t(32) << 20; // bytes of operands that workgroups of one section share
-// Fitted to 130 timed candidates of nine products on an H200 (2026-11-30; `choices` in bench/h200/tensor.cpp
-// times them).
-constexpr double block_seconds = 0.3e-6; // of a block of rows and columns: its first bytes and its last
-constexpr double join_seconds = 0.6e-6;  // of a tile's parts: stored, counted, read again (two products more)
-constexpr double step_seconds = 0.15e-6; // of 128 terms of a sum at least, however few rows and columns there are
-constexpr double lane_seconds = 0.8e-9;  // of a value that lanes store where no bulk copy can
-// A worker alone, and its share where all are busy: of the mean arithmetic rate, of the mean rate of the near
-// cache.
-constexpr double one_computes = 1.11, all_compute = 0.88, one_reads = 2.95, all_read = 2.1;
-constexpr double crooked = 2;       // rows of terms that begin in the middle of a sector of 32 bytes
-constexpr double from_near = 1.3;   // operands that a cache keeps from one use to the next
 constexpr int64_t long_loop = 8192; // blocks are so many that a wider one beats a second slot
 
 struct TensorChooser {
@@ -243,6 +232,7 @@ struct TensorChooser {
     if (r.reuse) c.text += " reuse";
     if (r.hoisted > 1) c.text += " hoisted " + std::to_string(r.hoisted);
     if (r.split > 1) c.text += " split " + std::to_string(r.split);
+    if (r.cluster > 1) c.text += " cluster " + std::to_string(r.cluster) + (r.beneath ? " beneath" : "");
     if (r.polynomial) c.text += " polynomial " + std::to_string(r.polynomial);
     if (r.persist == Persist::dynamic) c.text += " dynamic";
     constexpr const char* orders[] = {"", " grouped ", " longest first ", " first rows first "};
@@ -262,17 +252,10 @@ struct TensorChooser {
   // Blocks of one sum: waves of workgroups, each as slow as its arithmetic or its bytes from the shared
   // cache; everything at least as slow as memory; parts of a loop are joined.
   void plain() {
-    struct Shape {
-      int math;
-      int64_t columns, loop;
-      int stages;
-      double reached; // of the rate of the widest
-    };
-
     struct Candidate {
       double seconds;
-      Shape s;
-      int64_t split;
+      ProductBlock s;
+      Apart apart;
       bool uneven; // its last blocks read less, and reads are what it waits for
     };
 
@@ -285,14 +268,13 @@ struct TensorChooser {
       (is_row(int(a)) ? m : batch) *= group.extent[a];
     }
     const double narrower = double(expr::row(base.format).bits) / 16; // a box is 128 bytes of terms
-    // Loops around one read the rows' operand at overlapping places.
-    const double all = double(batch) * double(m * k + around * sums * k * n + m * n) * 2 * narrower;
+    const Product all{m, n, k, batch, around, sums, expr::row(base.format).bits};
     std::vector<Candidate> order;
-    for (Shape s : {Shape{2, 256, 64, 4, 1.0}, Shape{2, 192, 64, 4, 0.97}, Shape{2, 128, 64, 6, 0.93},
-                    Shape{2, 64, 128, 4, 0.9}, Shape{1, 256, 64, 4, 0.96}, Shape{1, 192, 64, 6, 0.93}, Shape{1, 128, 128, 4, 0.9},
-                    Shape{1, 96, 128, 5, 0.87}, Shape{1, 64, 128, 6, 0.73}, Shape{1, 32, 128, 8, 0.5},
-                    Shape{3, 64, 64, 5, 0.9}, Shape{4, 64, 64, 4, 0.93}, Shape{3, 256, 64, 3, 0.9},
-                    Shape{3, 192, 64, 3, 0.88}}) {
+    for (ProductBlock s : {ProductBlock{2, 256, 64, 4, 1.0}, ProductBlock{2, 192, 64, 4, 0.97}, ProductBlock{2, 128, 64, 6, 0.93},
+                    ProductBlock{2, 64, 128, 4, 0.9}, ProductBlock{1, 256, 64, 4, 0.96}, ProductBlock{1, 192, 64, 6, 0.93}, ProductBlock{1, 128, 128, 4, 0.9},
+                    ProductBlock{1, 96, 128, 5, 0.87}, ProductBlock{1, 64, 128, 6, 0.73}, ProductBlock{1, 32, 128, 8, 0.5},
+                    ProductBlock{3, 64, 64, 5, 0.9}, ProductBlock{4, 64, 64, 4, 0.93}, ProductBlock{3, 256, 64, 3, 0.9},
+                    ProductBlock{3, 192, 64, 3, 0.88}}) {
       // Narrow results: the more rows, the less often the columns; four teams where loops read rows again.
       if (s.math > 2 && s.columns == 64 && (n > 64 || (s.math > 3 && base.outer.empty()))) continue;
       if (s.math > 2 && s.columns > 64 && !base.row_axes.empty()) continue; // boxes are powers of two
@@ -302,29 +284,23 @@ struct TensorChooser {
       if (sums > 1) s.loop = std::min(s.loop, int64_t(64 / narrower)); // shorter slots, and more of them
       if (s.loop >= 2 * k && double(s.loop) > 64 / narrower) s.loop /= 2, s.stages *= 2; // no slots of nothing
       const int64_t rows = team_rows * s.math, steps = around * ((k + s.loop - 1) / s.loop);
-      const double depth = double(s.loop);
-      const int64_t most_split = around > 1 || sums > 1 ? 1 : 16;
-      for (int64_t split = 1; split <= most_split && split * 2 <= std::max<int64_t>(2, steps); ++split) {
+      const int64_t below = row_blocks(rows), beside = blocks(columns, s.columns);
+      const int64_t most_split = around > 1 || sums > 1 || !base.outer.empty() ? 1 : 16;
+      auto consider = [&](const Apart& x) {
+        const ProductPrice p = product_price(all, s, x, below, beside, t);
+        const double full = double(m * n) / double(rows * s.columns * below * beside);
+        const bool whole = x.split == 1 && x.cluster == 1;
+        order.push_back({p.seconds, s, x, whole && p.waves > 3 && full < 0.96 && p.reads});
+      };
+      for (int split = 1; split <= most_split && split * 2 <= std::max<int64_t>(2, steps); ++split) {
         const int64_t part = (steps + split - 1) / split;
-        if ((steps + part - 1) / part != split || (split > 1 && !base.outer.empty())) continue;
-        const int64_t work = batch * row_blocks(rows) * blocks(columns, s.columns) * split;
-        const double waves = double((work + t.workers - 1) / t.workers);
-        const double idle = double(t.workers) / double(std::min<int64_t>(work, t.workers));
-        const double computes = std::min(one_computes, all_compute * idle) * t.matrix_rate / narrower;
-        const double reads = std::min(one_reads, all_read * idle) * t.near_rate;
-        const double arithmetic = 2 * double(sums * rows * s.columns) * depth / (computes * s.reached);
-        const double bytes = 2 * narrower * double(std::min(rows, m) + sums * std::min(s.columns, n)) * depth *
-                             ((k * expr::row(base.format).bits / 8 + 15) / 16 % 2 ? crooked : 1) / reads;
-        const double step = std::max({arithmetic, bytes, double(sums) * step_seconds * depth * narrower / 128});
-        // A part is stored by each team; of a tile's parts one block reads all, a team its rows alone.
-        const double part_bytes = double(team_rows * s.columns) * 4;
-        double store = split > 1 ? double(s.math + 1) * part_bytes / t.near_rate : 0;
-        if (s.columns % 64) store += lane_seconds * double(std::min(team_rows, m) * std::min(s.columns, n));
-        double seconds = std::max(waves * (double(part) * step + block_seconds + store), all / (t.memory_rate * from_near));
-        if (split > 1) seconds += join_seconds + double(split) * part_bytes / t.near_rate;
-        const double full = double(m * n) / double(rows * s.columns * row_blocks(rows) * blocks(columns, s.columns));
-        order.push_back({seconds, s, split, split == 1 && waves > 3 && full < 0.96 && bytes > arithmetic});
+        if ((steps + part - 1) / part != split) continue;
+        consider({split, 1, false});
+        if (split > 1 && split <= t.cluster) consider({split, split, false});
       }
+      if (sums > 1 || !base.outer.empty() || !base.row_axes.empty() || t.cluster < 2) continue;
+      if (beside % 2 == 0 && m >= rows) consider({1, 2, false});
+      if (below % 2 == 0 && n >= s.columns) consider({1, 2, true});
     }
     std::stable_sort(order.begin(), order.end(), [](auto& a, auto& b) { return a.seconds < b.seconds; });
     for (auto& c : order) {
@@ -332,7 +308,8 @@ struct TensorChooser {
       r.math = c.s.math;
       r.stages.assign(size_t(sums), sums == 1 ? c.s.stages : stages(c.s.math, c.s.columns * sums, c.s.loop));
       r.order = WorkOrder::grouped;
-      r.split = c.split, r.persist = c.uneven ? Persist::dynamic : r.persist;
+      r.split = c.apart.split, r.cluster = c.apart.cluster, r.beneath = c.apart.beneath;
+      if (c.uneven) r.persist = Persist::dynamic;
       constexpr int registers[][2] = {{}, {40, 232}, {24, 240}, {32, 160}, {32, 112}};
       r.producer_registers = registers[r.math][0], r.math_registers = registers[r.math][1];
       add(team_rows * r.math, c.s.loop, c.s.columns, r);

@@ -218,7 +218,7 @@ void products(const std::vector<TensorChoice>& whole, const std::vector<int>& ro
     for (size_t a = 0; a < group.extent.size(); ++a)
       if (group.role[a] == plan::Role::grid) work *= double((group.extent[a] + c.tile[a] - 1) / c.tile[a]);
     const double waves = double((int64_t(work) + t.workers - 1) / t.workers);
-    c.roles.math = s.math, c.roles.split = 1;
+    c.roles.math = s.math, c.roles.split = c.roles.cluster = 1;
     c.roles.producer_registers = s.math == 1 ? 40 : 24, c.roles.math_registers = s.math == 1 ? 232 : 240;
     constexpr int64_t barriers = 2048, staged = 2 * 8192; // bytes; the second for each team's results
     const int64_t slot = (atom_rows * s.math + s.columns) * terms * 2 * c.pieces;
@@ -258,7 +258,7 @@ std::vector<TensorChoice> in_pieces(const std::vector<TensorChoice>& whole, int 
         if (terms < f.least) continue;
         TensorChoice c = taken_in(whole.front(), pieces);
         c.roles.math = f.math, c.roles.skew = 0, c.roles.turns = c.roles.late = false, c.roles.reuse = f.reuse;
-        c.roles.hoisted = 1, c.roles.lag = 0, c.roles.split = 1, c.roles.polynomial = 0;
+        c.roles.hoisted = 1, c.roles.lag = 0, c.roles.split = c.roles.cluster = 1, c.roles.polynomial = 0;
         c.roles.producer_registers = 40, c.roles.math_registers = 232;
         c.roles.stages.assign(size_t(pieces) * 2 * (group.shared.size() + group.members.size()), slots);
         c.tile[size_t(c.rows)] = atom_rows * f.math, c.tile[size_t(c.loop)] = terms;

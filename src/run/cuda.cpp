@@ -66,7 +66,7 @@ Backend on_cuda(std::shared_ptr<device::CudaCompiler> compiler, std::shared_ptr<
       if (l.roles) {
         const kernel::role::Program p = roles_of(l, o.target);
         e.workgroups = p.work, e.lanes = p.fields.threads(), e.local_bytes = p.shared_bytes;
-        e.resident = true;
+        e.resident = true, e.cluster = p.fields.cluster;
         for (auto& m : p.maps) e.windows.push_back(window_of(m, p.kernel));
         e.pointers = p.plain;
         e.counters = 2 + p.tiles * p.fields.math;

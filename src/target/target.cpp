@@ -59,6 +59,7 @@ Target cuda_target() {
   t.access_bytes = 16;
   t.long_row_lanes = 1024;
   t.cluster = 8; // any such chip runs that many
+  t.section = 18; // at most
   t.fast_memory = 200 << 10;
   t.near_memory = 56 << 10;
   t.block_rows = 8, t.block_vectors = 2;

@@ -175,6 +175,8 @@ const std::vector<RoleNumber>& role_numbers() {
                                               role_number("reuse", &R::reuse, 0, 1),
                                               role_number("polynomial", &R::polynomial, 0, 8),
                                               role_number("split", &R::split, 1, 64),
+                                              role_number("cluster", &R::cluster, 1, 8),
+                                              role_number("beneath", &R::beneath, 0, 1),
                                               role_number("dynamic", &R::persist, 0, 1),
                                               role_number("order", &R::order, 0, 3),
                                               role_number("group", &R::group, 1, 1 << 20),

@@ -2,28 +2,12 @@
 #include <algorithm>
 #include <array>
 
-#include "lower/role_runs.hpp"
-#include "tang/ir/surface.hpp"
-#include "tang/kernel/simulate_roles.hpp"
+#include "lower/role_programs.hpp"
 
 using namespace tang;
 using namespace tang::test;
 
 namespace {
-constexpr auto bf16 = ir::Format::bf16;
-
-ir::Graph matmul(int64_t m, int64_t n, int64_t k, bool ta, bool tb, ir::Format f = bf16,
-                 std::optional<ir::Format> out = {}) {
-  ir::Builder b;
-  using Shape = std::vector<ir::Extent>;
-  ir::Tensor x = b.input("a", ta ? Shape{k, m} : Shape{m, k}, f),
-             y = b.input("b", tb ? Shape{n, k} : Shape{k, n}, f);
-  auto [i, j, l] = ir::axes<"i j l">();
-  b.output(ir::map({i, j}, ir::sum(l, (ta ? x(l, i) : x(i, l)) * (tb ? y(j, l) : y(l, j)))), "out",
-           out.value_or(f));
-  return b.graph();
-}
-
 // Softmax attention written out: keys j of rows i, masked by `live`.
 ir::Graph flash(int64_t heads, int64_t rows, int64_t keys, int64_t d, int mask) {
   ir::Builder b;
@@ -51,78 +35,6 @@ ir::Graph weighed(int64_t heads, int64_t rows, int64_t keys, int64_t d, bool cau
   b.output(ir::map({h, j, e}, ir::sum(i, w * o(h, i, e))), "dv", bf16);
   b.output(ir::map({h, j, c}, ir::sum(i, w * (t - flow(h, i)) * q(h, i, c))), "dk", bf16);
   return b.graph();
-}
-
-std::vector<kernel::Buffer> buffers(const Derived& d, const lower::Lowered& l, const eval::Inputs& in) {
-  std::vector<kernel::Buffer> out;
-  for (size_t a = 0; a < l.arguments.size(); ++a) {
-    const ir::Port* port_ = std::get_if<ir::Port>(&l.arguments[a].what);
-    if (!port_) { // parts of a sum
-      out.push_back(poisoned(l.kernel.memories[a].size()));
-      continue;
-    }
-    const ir::Port port = *port_;
-    if ((*d.plan.graph)[port.node].input())
-      out.push_back({in.at((*d.plan.graph)[port.node].name).r, in.at((*d.plan.graph)[port.node].name).i});
-    else
-      out.push_back(poisoned(l.kernel.memories[a].size()));
-  }
-  return out;
-}
-
-// What a role program does wrong for some order of events: a fault, or another result.
-std::string trouble(const kernel::role::Program& p, const std::vector<kernel::Buffer>& before,
-                    const std::vector<kernel::Buffer>& want, uint64_t seeds) {
-  for (uint64_t seed = 0; seed < seeds; ++seed) {
-    kernel::RoleOptions o;
-    o.seed = seed;
-    o.copies = seed == 1 ? kernel::RoleOptions::early : kernel::RoleOptions::late;
-    o.workgroups = 1 + int(seed % 2); // one: every block of work goes through the same rings
-    o.reverse = true;
-    std::vector<kernel::Buffer> got = before;
-    if (auto fault = kernel::simulate_roles(p, got, o))
-      return std::string(kernel::word(fault->kind)) + ": " + fault->text;
-    if (!(difference(want, got) < 1e-2)) return "another result";
-  }
-  return "";
-}
-
-struct Roles {
-  kernel::role::Program program;
-  std::vector<kernel::Buffer> before, want;
-};
-
-Roles roles(const ir::Graph& g, int split = 1, const schedule::Schedule& s = {}) {
-  const Derived d = derive(g, s, warpgroups_alone());
-  const auto found =
-      std::find_if(d.program.kernels.begin(), d.program.kernels.end(), [](auto& l) { return bool(l.roles); });
-  check(found != d.program.kernels.end(), "no kernel of roles: " + d.program.kernels[0].refused);
-  const lower::Lowered& l = *found;
-  target::Roles fields = *l.roles;
-  fields.split = std::max(fields.split, split);
-  auto p = kernel::expand_roles(l.kernel, fields);
-  EXPECT_TRUE(bool(p)) << p.why();
-  Roles r{*p, buffers(d, l, rounded_inputs(g)), {}};
-  r.want = r.before;
-  EXPECT_TRUE(kernel::simulate(l.kernel, r.want).clean());
-  return r;
-}
-
-// Every place of a program, to change one.
-void each_block(kernel::role::Block& b, const std::function<void(kernel::role::Block&, size_t)>& f) {
-  namespace role = kernel::role;
-  for (size_t i = 0; i < b.size(); ++i) {
-    if (auto* x = std::get_if<role::Loop>(&b[i].node))
-      each_block(x->body, f);
-    else if (auto* w = std::get_if<role::When>(&b[i].node))
-      each_block(w->then, f);
-    else if (auto* t = std::get_if<role::Teams>(&b[i].node))
-      each_block(t->body, f);
-    else if (auto* k = std::get_if<role::Works>(&b[i].node))
-      each_block(k->body, f);
-    else
-      f(b, i);
-  }
 }
 
 void expect_tensor(const ir::Graph& g, const std::string& schedule = "") {

@@ -32,6 +32,7 @@ Record random_record(std::mt19937_64& rng) {
     if (rng() % 2) {
       target::Roles x;
       x.math = int(1 + rng() % 3), x.split = int(1 + rng() % 9), x.turns = rng() % 2, x.reuse = rng() % 2;
+      x.cluster = int(1 + rng() % 8), x.beneath = rng() % 2;
       x.persist = target::Persist(rng() % 2), x.order = target::WorkOrder(rng() % 3);
       for (uint64_t rings = rng() % 3; rings; --rings) x.stages.push_back(int(1 + rng() % 8));
       f.roles = x;
