@@ -14,15 +14,16 @@ constexpr double lane_seconds = 0.8e-9;  // of a value that lanes store where no
 // A worker alone, and its share where all are busy: of the mean arithmetic rate, of the mean rate of the near
 // cache.
 constexpr double one_computes = 1.11, all_compute = 0.88, one_reads = 2.95, all_read = 2.1;
-constexpr double crooked = 2;     // rows of terms that begin in the middle of a sector of 32 bytes
+// Rows of terms that begin in the middle of a sector of 32 bytes: as they are read, as a cluster receives them.
+constexpr double crooked = 2.2, crooked_here = 1.2;
 constexpr double from_near = 1.3; // operands that a cache keeps from one use to the next
-// Of a cluster: that its workgroups begin and end together; that parts meet, twice; what a worker reads of others' shared
-// memory (of the mean rate of the near cache).
-constexpr double cluster_seconds = 0.4e-6, meet_seconds = 0.8e-6, peer_reads = 0.7;
+// Of a cluster: that its workgroups begin and end together; that parts meet, and no copy is on its way then; what a worker
+// reads of others' shared memory (of the mean rate of the near cache). Fitted to 60 more candidates of 16 products.
+constexpr double cluster_seconds = 0.7e-6, meet_seconds = 1.5e-6, peer_reads = 0.7;
 
-// Workers that clusters of such a size reach: each lies within a section, and leaves what does not divide it.
+// Workers that workgroups in clusters of such a size reach at once.
 int64_t reached(const target::Target& t, int cluster) {
-  return (t.workers / t.section * (t.section / cluster) + t.workers % t.section / cluster) * cluster;
+  return size_t(cluster) <= t.clustered.size() ? t.clustered[size_t(cluster) - 1] : t.workers / cluster * cluster;
 }
 
 // What the parts of a tile take to become one: a part is stored by each team, and of a tile's parts one block reads all,
@@ -52,14 +53,14 @@ ProductPrice product_price(const Product& p, const ProductBlock& s, const Apart&
   const double idle = double(t.workers) / double(std::min<int64_t>(work, t.workers));
   const double computes = std::min(one_computes, all_compute * idle) * t.matrix_rate / narrower;
   const double arithmetic = 2 * double(p.sums * rows * s.columns) * depth / (computes * s.reached);
-  // A copy that a cluster shares is read once; the others receive it all the same.
+  // A copy that a cluster shares is read once; all of them receive it, at a worker's share of the rate.
   const bool shares = x.split == 1 && x.cluster > 1;
   const double above = double(std::min(rows, p.m)), left = double(p.sums * std::min(s.columns, p.n));
   const double read = above / (shares && !x.beneath ? x.cluster : 1) + left / (shares && x.beneath ? x.cluster : 1);
   const bool odd = (p.k * p.bits / 8 + 15) / 16 % 2;
   const double bytes = 2 * narrower * depth / t.near_rate *
                        std::max(read * (odd ? crooked : 1) / std::min(one_reads, all_read * idle),
-                                (above + left) / one_reads);
+                                shares ? (above + left) * (odd ? crooked_here : 1) / all_read : 0);
   const double step = std::max({arithmetic, bytes, double(p.sums) * step_seconds * depth * narrower / 128});
   double store = 0;
   const double joined = join(s, x, store, t) + (x.cluster > 1 ? cluster_seconds : 0);

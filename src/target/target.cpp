@@ -59,7 +59,6 @@ Target cuda_target() {
   t.access_bytes = 16;
   t.long_row_lanes = 1024;
   t.cluster = 8; // any such chip runs that many
-  t.section = 18; // at most
   t.fast_memory = 200 << 10;
   t.near_memory = 56 << 10;
   t.block_rows = 8, t.block_vectors = 2;
@@ -75,6 +74,8 @@ Target hopper_target() {
   t.name = "hopper";
   t.small_matrices = t.warpgroups = true;
   t.shared_limit = 232448;
+  // A cluster lies within one section of the chip (`clusters` of bench/h200/tensor.cpp; 2026-11-30).
+  t.clustered = {132, 132, 117, 120, 110, 102, 105, 120};
   t.matrix_rate = 790e12 / 132, t.near_rate = 5.5e12 / 132, t.memory_rate = 4.2e12;
   return t;
 }

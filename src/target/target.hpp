@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace tang::target {
 
@@ -18,10 +19,10 @@ struct Target {
   int access_bytes = 1;              // of neighbours that one lane moves at once; 1: one element
   int block_rows = 0, block_vectors = 0; // of a contraction's register block; 0: from vector_registers
   int long_row_lanes = 0;            // of a workgroup with one long row; 0: as any
-  int section = 1;                   // workers among which all workgroups of a cluster lie
   int cluster = 1;                   // workgroups that may share one block, and write each other's tiles
   int64_t fast_memory = 0;           // bytes private to a workgroup: L2 of a core, shared memory of an SM
   int64_t near_memory = 0;           // bytes of the level above: L1
+  std::vector<int> clustered = {};   // workers that workgroups in clusters of 1, 2, .. reach at once
   int workers = 1;                   // workgroups that run at once: threads, SMs
   int64_t beside = 0;                // bytes up to which values keep places of their own: kernels that need
                                      // nothing of each other then run at once; 0: kernels run one by one
