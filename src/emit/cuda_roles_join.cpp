@@ -84,6 +84,7 @@ void print_share(Unit& u, const Program& p, const Join& j, const std::string& sl
   u.line("for (int p = 0; p < " + split + "; ++p) peer[p] = tang_at(from, p);");
   u.line("#pragma unroll");
   u.open("for (int i = 0; i < " + number(p.part_values / 512) + "; ++i)");
+  u.line("if (i % 4 == 0) __syncwarp();"); // else all loads would come first, and take more registers than there are
   u.line("float s[4] = {0, 0, 0, 0};");
   u.line("#pragma unroll");
   u.open("for (int p = 0; p < " + split + "; ++p)");

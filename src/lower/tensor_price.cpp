@@ -20,6 +20,7 @@ constexpr double from_near = 1.3; // operands that a cache keeps from one use to
 // Of a cluster: that its workgroups begin and end together; that parts meet, and no copy is on its way then; what a worker
 // reads of others' shared memory (of the mean rate of the near cache). Fitted to 60 more candidates of 16 products.
 constexpr double cluster_seconds = 0.7e-6, meet_seconds = 1.5e-6, peer_reads = 0.7;
+constexpr double unsure = 1.04; // what the fit misses: a cluster has to be worth more
 
 // Workers that workgroups in clusters of such a size reach at once.
 int64_t reached(const target::Target& t, int cluster) {
@@ -66,7 +67,8 @@ ProductPrice product_price(const Product& p, const ProductBlock& s, const Apart&
   const double joined = join(s, x, store, t) + (x.cluster > 1 ? cluster_seconds : 0);
   if (s.columns % 64) store += lane_seconds * double(std::min(team_rows, p.m) * std::min(s.columns, p.n));
   const double blocks = waves * (double(part) * step + block_seconds + store);
-  return {std::max(blocks, all / (t.memory_rate * from_near)) + joined, waves, bytes > arithmetic};
+  const double seconds = std::max(blocks, all / (t.memory_rate * from_near)) + joined;
+  return {seconds * (x.cluster > 1 ? unsure : 1), waves, bytes > arithmetic};
 }
 
 } // namespace tang::lower

@@ -26,9 +26,9 @@ struct Roles {
   // Parts of a sum's loop that are blocks of work of their own: the last team to finish a tile adds them, in
   // order.
   int split = 1;
-  // Workgroups that run at once and reach each other's shared memory: the parts of a split loop, which join there; or
-  // blocks of work beside each other, where one copy of the operand that they have in common arrives at all of them:
-  // the rows' operand, or (beneath) blocks under each other and the columns'. 1: none.
+  // Workgroups that run at once and reach each other's shared memory: the parts of a split loop, which join
+  // there; or blocks of work beside each other, where one copy of the operand that they have in common arrives
+  // at all of them: the rows' operand, or (beneath) blocks under each other and the columns'. 1: none.
   int cluster = 1;
   bool beneath = false;
   Persist persist = Persist::taking_turns;
