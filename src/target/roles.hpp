@@ -27,7 +27,7 @@ struct Roles {
   // order.
   int split = 1;
   // Workgroups that run at once and reach each other's shared memory: the parts of a split loop, which join
-  // there; or blocks of work beside each other, where one copy of the operand that they have in common arrives
+  // there; or blocks of work beside each other, where one copy of the operand they have in common arrives
   // at all of them: the rows' operand, or (beneath) blocks under each other and the columns'. 1: none.
   int cluster = 1;
   bool beneath = false;
