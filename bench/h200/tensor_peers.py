@@ -166,7 +166,7 @@ def peers(w):
         if w[5] == "f32": return {"cublas f32 nn": exact(lambda: torch.mm(a, b)), "cublas f32 nt": exact(lambda: torch.mm(a, bt.t()))}
         return {"cublas nn": lambda: torch.mm(a, b), "cublas nt": lambda: torch.mm(a, bt.t())} | (
             {"cublas " + w[4]: (lambda: torch.mm(at.t(), b if w[4][1] == "n" else bt.t()))} if w[4][0] == "t" else {})
-    b, h, kv, rows, keys, d = map(int, w[1:7]); f = FORMATS[w[8] if len(w) > 8 else "bf16"]
+    b, h, kv, rows, keys, d = map(int, w[1:7]); f = FORMATS[w[8] if len(w) > 8 and "=" not in w[8] else "bf16"]
     q, k, v = randn(b, h, rows, d, dtype=f), randn(b, kv, keys, d, dtype=f), randn(b, kv, keys, d, dtype=f)
     back = w[0] == "backward"
     table = torch.randn(h, 32, device="cuda", dtype=f)

@@ -5,6 +5,7 @@
 
 #include "tang/base/error.hpp"
 #include "tang/base/match.hpp"
+#include "tang/emit/cuda_add.hpp"
 #include "tang/emit/cuda_roles_join.hpp"
 #include "tang/emit/cuda_roles_prelude.hpp"
 #include "tang/emit/cuda_row_text.hpp"
@@ -177,6 +178,8 @@ private:
 
   void print(const Flush& x);
 
+  void print(const Add& x) { print_add(u, x); }
+
   void print(const Flushed& x) {
     u.line(x.all ? "if (lane == 0) tang_bulk_done();" : "if (lane == 0) tang_bulk_read<0>();");
   }
@@ -211,6 +214,10 @@ private:
     u.open("if (" + text(w.at_least_0) + " >= 0)");
     block(w.then);
     u.close();
+    if (w.otherwise.empty()) return;
+    u.open("else");
+    block(w.otherwise);
+    u.close();
   }
 
   void print(const Teams& t) {
@@ -222,7 +229,7 @@ private:
   }
 
   void print(const Works& w);
-  void counters(bool producer);
+  void counters();
   void fragments();
 
   const Program& p_;
@@ -276,36 +283,30 @@ void Printer::print(const Flush& x) {
          (own ? "base + " + number(p_.staging) + " + " + name(p_.team) + " * " + number(2 * box_bytes)
               : place(x.ring, 0)) +
          " + warp * " + number(warp_bytes) + ";");
-  // What is added goes out at once, as few waits as there can be; else two boxes take turns.
-  const bool at_once = own && x.adds && x.columns <= 2 * width;
+  int64_t boxes = 0; // so far
   auto box = [&](int64_t b) { return "stage + " + number((own ? b % 2 : b) * box_bytes); };
-  auto send = [&](size_t d, int64_t b, int64_t from) {
+  auto send = [&](size_t d, int64_t from) {
     std::vector<kernel::Affine> at;
     for (auto& c : all[d].index) {
       const int64_t k = coefficient(c.affine, x.column);
       at.push_back(k ? c.affine - kernel::variable(x.column, k) + kernel::constant(from) : c.affine);
     }
-    u.line(std::string(x.adds ? "tang_bulk_add" : "tang_bulk_store") + "(&map" + number(x.maps[d]) + ", " +
-           box(b) + reversed(at) + ");");
+    u.line("tang_bulk_store(&map" + number(x.maps[d]) + ", " + box(boxes) + reversed(at) + ");");
   };
-  int64_t boxes = 0; // so far
   for (int64_t from = 0; from < x.columns; from += width) {
     const int64_t columns = std::min(width, x.columns - from);
     u.open("");
     const std::vector<std::string> values = rows_text::print_values(u, t, x, from, columns);
     for (size_t d = 0; d < all.size(); ++d, ++boxes) {
       // Of the statement before both boxes may still be read.
-      if (own && (!at_once || !boxes))
-        u.line("if (lane == 0) tang_bulk_read<" + std::string(boxes ? "1" : "0") + ">();"), u.line("__syncwarp();");
+      if (own) u.line("if (lane == 0) tang_bulk_read<" + std::string(boxes ? "1" : "0") + ">();"), u.line("__syncwarp();");
       for (int64_t q = 0; q < 4; ++q)
         halves ? stage_halves(u, values[d], box(boxes), q, columns)
                : stage_words(u, values[d], box(boxes), q, columns);
-      if (at_once && from + width < x.columns) continue;
-      u.line("tang_fence_async();");
-      u.line("__syncwarp();");
+      u.line("tang_fence_async();"), u.line("__syncwarp();");
       u.open("if (lane == 0)");
       print_row(u, x.row, name(p_.team) + " * 64 + warp * 16");
-      for (int64_t b = at_once ? 0 : boxes; b <= boxes; ++b) send(d, b, at_once ? b * width : from);
+      send(d, from);
       u.close();
     }
     u.close();
@@ -349,9 +350,8 @@ void Printer::print(const Let& l) {
   u.line("const int " + name(x.var) + " = " + e + ";");
 }
 
-void Printer::counters(bool producer) {
+void Printer::counters() {
   for (size_t r = 0; r < p_.rings.size(); ++r) {
-    (void)producer;
     u.line(power(int(r)) ? "uint32_t " + id(int(r)) + "_n = 0;"
                          : "int " + id(int(r)) + "_s = 0; uint32_t " + id(int(r)) + "_p = 0;");
   }
@@ -441,7 +441,7 @@ std::string Printer::run() {
   u.open("if (role == 0)");
   u.line("asm volatile(\"setmaxnreg.dec.sync.aligned.u32 " + number(f.producer_registers) + ";\");");
   u.open("if (threadIdx.x == 0)");
-  counters(true);
+  counters();
   block(p_.producer);
   u.close();
   u.line("__syncwarp();");
@@ -452,7 +452,7 @@ std::string Printer::run() {
          " * 64 + warp * 16 + (lane >> 2), pair = (lane & 3) * 2;");
   u.line("const uint32_t st_row = ((lane & 7) + (lane & 8)) * 128;");
   u.line("(void)own, (void)pair, (void)st_row;");
-  counters(false);
+  counters();
   block(p_.math);
   u.close();
   if (cluster) u.line("__syncwarp();"), u.line("tang_meet_cluster();");

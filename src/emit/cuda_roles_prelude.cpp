@@ -160,13 +160,14 @@ std::string list(int from, int n) {
 } // namespace
 
 namespace {
-// A box of shared memory to its place in a global, or added to what stands there.
-std::string to_global(const std::string& name, const std::string& copy, const std::string& op, int dimensions) {
+// A box of shared memory to its place in a global.
+std::string to_global(const std::string& name, int dimensions) {
   std::string args, at;
   for (int d = 0; d < dimensions; ++d)
     args += ", int c" + std::to_string(d), at += ", \"r\"(c" + std::to_string(d) + ")";
-  return "TANG void " + name + "(const TangMap* m, uint32_t from" + args + ") {\n  asm volatile(\"" + copy + "." +
-         std::to_string(dimensions) + "d.global.shared::cta" + op + ".bulk_group [%0, {" + list(2, dimensions) +
+  return "TANG void " + name + "(const TangMap* m, uint32_t from" + args +
+         ") {\n  asm volatile(\"cp.async.bulk.tensor." + std::to_string(dimensions) +
+         "d.global.shared::cta.bulk_group [%0, {" + list(2, dimensions) +
          "}], [%1];\" :: \"l\"(m), \"r\"(from)" + at + " : \"memory\");\n  tang_bulk_commit();\n}\n";
 }
 // A box of a global to the same place in the shared memory of all workgroups that `mask` names; each one's barrier
@@ -185,10 +186,14 @@ std::string to_cluster(int dimensions) {
 
 std::string cuda_roles_prelude() {
   std::string out = roles_head;
-  for (int d = 2; d <= 5; ++d) {
-    out += to_cluster(d);
-    out += to_global("tang_bulk_store", "cp.async.bulk.tensor", "", d);
-    out += to_global("tang_bulk_add", "cp.reduce.async.bulk.tensor", ".add.tile", d);
+  for (int d = 2; d <= 5; ++d) out += to_cluster(d) + to_global("tang_bulk_store", d);
+  out += "TANG void tang_add1(float* to, const float* x) { atomicAdd(to, x[0]); }\n";
+  for (int n : {2, 4}) {
+    std::string values;
+    for (int i = 0; i < n; ++i) values += ", \"f\"(x[" + std::to_string(i) + "])";
+    out += "TANG void tang_add" + std::to_string(n) + "(float* to, const float* x) {\n" +
+           "  asm volatile(\"red.relaxed.gpu.global.add.v" + std::to_string(n) + ".f32 [%0], {" + list(1, n) +
+           "};\" :: \"l\"(to)" + values + " : \"memory\");\n}\n";
   }
   return out + roles_tail;
 }

@@ -18,7 +18,8 @@ bool each(role::Block& b, const std::function<bool(role::Stmt&)>& f) {
   for (auto& s : b) {
     if (f(s)) return true;
     const bool done = std::visit(
-        Match{[&](role::Loop& x) { return each(x.body, f); }, [&](role::When& x) { return each(x.then, f); },
+        Match{[&](role::Loop& x) { return each(x.body, f); },
+              [&](role::When& x) { return each(x.then, f) || each(x.otherwise, f); },
               [&](role::Teams& x) { return each(x.body, f); },
               [&](role::Works& x) { return each(x.body, f); }, [&](role::Join& x) { return each(x.then, f); },
               [](auto&) { return false; }},

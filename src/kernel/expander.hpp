@@ -89,9 +89,13 @@ private:
   void store(const Apply& a, Block& to);
   bool joined(Flush& x, const Flush& next) const;
   void make(const Apply& a, Block& to);
-  std::string adds_refuse();
+  bool adds(const kernel::Stmt& s) const;
+  std::optional<Add> added(const Apply& a);
+  std::string adds_refuse(const kernel::Stmt& s);
   void ending(Block& to);
   void loops(int peeled, Block& to, const std::function<void(bool partial, Block&)>& body);
+  void blocks(Block& to, const std::function<void(bool partial, Block&)>& body);
+  void untested(const kernel::Stmt& own, Block& to);
   void decode(Works& w);
 
   Affine first() const { return segments_.front().begin; }
@@ -140,6 +144,7 @@ private:
   std::vector<Segment> segments_; // of the loop, or of this part of it
   int shared_ = -1, shared_axis_ = -1; // tile that a cluster copies once; grid axis along which its blocks lie
   int parts_ring_ = -1;                // where parts of a loop join
+  std::optional<Affine> whole_at_; // of a loop over all segments: at least 0 in the full ones
   Var tile_ = -1;                 // the block of work without its part
   Block part_;                    // integers that they name
 };

@@ -176,6 +176,7 @@ private:
   double operand(const Agent& a, const Window& w, int slot, int64_t bytes, int64_t row, int64_t k);
   void rows(Agent& a, const Rows& x);
   void flush(Agent& a, const Flush& x);
+  void add(Agent& a, const Add& x);
   bool join(Agent& a, const Join& x);
   bool touches_flying(const Agent& a, const Touched& t) const;
 

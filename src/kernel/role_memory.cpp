@@ -183,14 +183,7 @@ void RoleMachine::flush(Agent& a, const Flush& x) {
   if (touches_flying(a, t)) tell(RoleFault::unfinished, "a result is stored while a contraction works on it");
   for (int m : t.reads)
     if (a.partial.count(m)) tell(RoleFault::unsettled, "a part of a fold is stored");
-  Apply what = x.what;
-  if (x.adds) {
-    Pool& p = *p_.kernel.pool;
-    const Id there = p.leaf(expr::Op::arg, Type::real, int64_t(what.body.refs.size()));
-    what.body.refs.push_back(what.dst[0]);
-    what.body.values = {p.make(expr::Op::add, {what.body.values[0], there})};
-  }
-  points(a).run({{what}, x.row, x.column, false, 1});
+  points(a).run({{x.what}, x.row, x.column, false, 1});
   // Boxes are stored whole: what a tile has no columns for is junk that lands beside it.
   const int64_t width = p_.maps[size_t(x.maps[0])].box.back(), whole = ceil_div(x.columns, width) * width;
   if (whole != x.columns) {
@@ -205,6 +198,22 @@ void RoleMachine::flush(Agent& a, const Flush& x) {
   if (x.ring < 0) return;
   Slot& s = slot(a, x.ring);
   a.stores.push_back({&s, s.version});
+}
+
+// Each element of the team's rows, once.
+void RoleMachine::add(Agent& a, const Add& x) {
+  const Touched t = touched({x.what});
+  if (touches_flying(a, t)) tell(RoleFault::unfinished, "a result is added while a contraction works on it");
+  Apply what = x.what;
+  Pool& p = *p_.kernel.pool;
+  const Id there = p.leaf(expr::Op::arg, Type::real, int64_t(what.body.refs.size()));
+  what.body.refs.push_back(what.dst[0]);
+  what.body.values = {p.make(expr::Op::add, {what.body.values[0], there})};
+  RowPoints all = points(a);
+  for (int64_t c = 0; c < x.columns; ++c) {
+    all.at_row(x.column, c);
+    all.run({{what}, x.row, -1, false, 1});
+  }
 }
 
 // Whether this team is the last of its tile; then its fragment is the sum of the parts.

@@ -20,9 +20,10 @@ void globals_named(const Block& b, std::set<int>& out) {
                            out.insert(t.writes.begin(), t.writes.end());
                      },
                      [&](const Flush& x) { refs(x.what.body); },
+                     [&](const Add& x) { refs(x.what.body), out.insert(x.what.dst[0].memory); },
                      [&](const role::Let& x) { out.insert(x.what.ref.memory); },
                      [&](const Loop& x) { globals_named(x.body, out); },
-                     [&](const When& x) { globals_named(x.then, out); },
+                     [&](const When& x) { globals_named(x.then, out), globals_named(x.otherwise, out); },
                      [&](const Teams& x) { globals_named(x.body, out); },
                      [&](const Works& x) { globals_named(x.body, out); },
                      [&](const Join& x) { globals_named(x.then, out); }, [](const auto&) {}},
@@ -336,6 +337,7 @@ void Expander::body_in_order(bool partial, std::vector<Flying>& flying, Block& t
           put(to, Locate{parts_.tiles[size_t(t)].memory, r, offset_[size_t(t)]});
     }
     walk({s}, flying, to);
+    if (whole_at_) untested(own, to);
   }
 }
 
@@ -360,7 +362,7 @@ void Expander::in_order(Block& to) {
   if (is_one_sum()) return one_sum(to);
   const std::vector<Flying> over = over_the_edge();
   Block inner;
-  loops(0, inner, [&](bool partial, Block& b) {
+  blocks(inner, [&](bool partial, Block& b) {
     std::vector<Flying> flying = over;
     body_in_order(partial, flying, b);
     if (flying.size() > over.size()) finish_first(flying.size() - over.size(), flying, b);
@@ -434,7 +436,7 @@ Result<Program> Expander::run() {
   for (const kernel::Block* block : std::initializer_list<const kernel::Block*>{
            &parts_.starts, &parts_.pipe->body, &parts_.finish})
     for (auto& s : *block)
-      if (const std::string why = elsewhere(s); !why.empty()) return Refusal{why};
+      if (const std::string why = adds(s) ? adds_refuse(s) : elsewhere(s); !why.empty()) return Refusal{why};
   for (auto& c : parts_.contracts)
     if (c.a < 0)
       for (int64_t s = 0; s < c.terms; s += 16) // 16-bit fragments only: see contract_parts
@@ -456,7 +458,6 @@ Result<Program> Expander::run() {
       if (scaled_only) late_.push_back(f->dst[0].memory);
     }
   if (const std::string why = f_.split > 1 ? split() : ""; !why.empty()) return Refusal{why};
-  if (const std::string why = adds_refuse(); !why.empty()) return Refusal{why};
   p_.work = workgroups(k_) * f_.split;
   for (bool producer : {true, false}) {
     Works w{producer, work_ring_, fresh("w"), {}, {}};

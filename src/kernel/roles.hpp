@@ -137,8 +137,8 @@ struct Settle { // lanes that kept partials of a fold combine them
   Id combine;
 };
 
-// dst global = value, or += value where others may add as well, through shared memory: a ring's current slot
-// or the team's staging. Several results of one tile, with a map each, are evaluated together.
+// dst global = value, through shared memory: a ring's current slot or the team's staging. Several results of one
+// tile, with a map each, are evaluated together.
 struct Flush {
   Apply what;
   RowAxes row;
@@ -146,7 +146,14 @@ struct Flush {
   std::vector<int> maps;
   int ring = -1;
   int64_t columns = 0;
-  bool adds = false;
+};
+
+// dst global += value, where others may add as well, each lane its own elements. The statement's axes are digits of
+// the rows and of the columns, in powers of two but for the slowest.
+struct Add {
+  Apply what; // its value is what is added
+  RowAxes row, column;
+  int64_t columns = 0;
 };
 
 struct Flushed { // this thread's flushes: their shared memory was read, or (all) they are complete
@@ -189,6 +196,7 @@ struct Loop { // v = from, from + step, .. while it is on this side of `to` (exc
 struct When {
   Affine at_least_0;
   Block then;
+  Block otherwise = {};
 };
 
 struct Teams { // once for each math team
@@ -206,7 +214,7 @@ struct Works {
 
 struct Stmt {
   std::variant<Await, Arm, Load, Advance, Fill, Release, Issue, Finish, Hold, Turn, Meet, Rows, Settle, Flush,
-               Flushed, Join, Offer, Let, Divide, Loop, When, Teams, Works, Locate>
+               Add, Flushed, Join, Offer, Let, Divide, Loop, When, Teams, Works, Locate>
       node;
 };
 

@@ -115,20 +115,11 @@ bool Expander::is_late(const Fold& f) const {
 // A result of two axes in 16 or 32 bits goes through shared memory and a bulk copy; others are stored by the
 // lanes.
 void Expander::store(const Apply& a, Block& to) {
+  if (auto sum = added(a)) return put(to, std::move(*sum));
   auto x = flushed(a);
   if (!x) return put(to, by_row({a}));
   Flush* before = to.empty() || f_.reuse ? nullptr : std::get_if<Flush>(&to.back().node);
-  if (!before || before->adds || x->adds || !joined(*before, *x)) put(to, std::move(*x));
-}
-
-// Only bulk copies add in memory.
-std::string Expander::adds_refuse() {
-  for (const kernel::Block* b :
-       std::initializer_list<const kernel::Block*>{&parts_.pipe->body, &parts_.finish})
-    for (auto& s : *b)
-      if (auto* a = std::get_if<Apply>(&s.node); a && added_to(k_, *a) >= 0 && !flushed(*a))
-        return "no bulk copy can add to its result";
-  return "";
+  if (!before || !joined(*before, *x)) put(to, std::move(*x));
 }
 
 // The next slot's operand, once all who read what it held have released it.
@@ -139,10 +130,7 @@ void Expander::make(const Apply& a, Block& to) {
                parts_.tiles[size_t(tile)].columns, a});
 }
 
-std::optional<Flush> Expander::flushed(const Apply& whole) {
-  Apply a = whole;
-  const int adds = added_to(k_, a);
-  if (adds >= 0) a.body = addend(k_, a, adds);
+std::optional<Flush> Expander::flushed(const Apply& a) {
   const Ref& dst = a.dst[0];
   const Memory& g = k_.memories[size_t(dst.memory)];
   const int last_dim = int(g.shape.size()) - 1, bits = expr::row(g.format).bits;
@@ -164,7 +152,7 @@ std::optional<Flush> Expander::flushed(const Apply& whole) {
   Map m{dst.memory, *box, false, {}};
   m.box.back() = width;
   return Flush{std::get<Apply>(r.what.node), r.row, r.column, {map_for(std::move(m))}, f_.reuse ? 0 : -1,
-               columns, adds >= 0};
+               columns};
 }
 
 // The part of a global that a warp's rows fill, as a box of it: the fastest digits whole, then some of the

@@ -111,6 +111,7 @@ RoleMachine::Step RoleMachine::step(Agent& a) {
                    [&](const Rows& x) { rows(a, x); },
                    [&](const Settle& x) { a.partial.erase(x.memory); },
                    [&](const Flush& x) { flush(a, x); },
+                   [&](const Add& x) { add(a, x); },
                    [&](const Flushed&) {
                      for (auto& st : a.stores)
                        if (st.slot->version != st.version)
@@ -139,7 +140,8 @@ RoleMachine::Step RoleMachine::step(Agent& a) {
                    },
                    [&](const When& x) {
                      ++f.at, stays = true;
-                     if (value(a, x.at_least_0) >= 0) enter(a, x.then);
+                     const Block& next = value(a, x.at_least_0) >= 0 ? x.then : x.otherwise;
+                     if (!next.empty()) enter(a, next);
                    },
                    [&](const Teams& x) {
                      a.vars[size_t(p_.team)] = 0;

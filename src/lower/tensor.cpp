@@ -377,7 +377,12 @@ Result<GroupKernels> lower_whole(ir::Graph& g, const plan::Plan& p, const Surrou
     if (const int pieces = pieces_of(g, group, forms, s, (*candidates)[0].format))
       candidates = in_pieces(*candidates, pieces, group, forms, t);
   std::string why = candidates ? "no tile sizes" : candidates.why();
+  const bool told = std::any_of(group.members.begin(), group.members.end(), [&](auto& m) {
+    auto* f = schedule::fields_of(s, g, m.node);
+    return f && f->roles;
+  });
   for (auto& c : candidates ? *candidates : std::vector<TensorChoice>()) {
+    if (!added.empty() && !told) c.roles.one_loop = true; // five contractions leave no registers for a second loop
     Choice choice = forms;
     choice.tile = c.tile;
     choice.rows = choice.vectors = choice.lanes = 1;

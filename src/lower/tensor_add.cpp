@@ -14,8 +14,32 @@ using kernel::constant;
 using kernel::variable;
 
 namespace {
-constexpr int64_t turned_block = 64;  // rows and columns that a workgroup turns
 constexpr int64_t cleared_block = 8192; // elements that a workgroup clears
+
+// An accumulator of matrix instructions (wgmma_d, kernel/fragment.hpp) lies in the sums as its lanes hold it, so that
+// a lane adds runs of four: its rows are digits (warps, 2, 8), its columns digits (instructions, 4, 2), and the fastest
+// in memory are a lane's own. All digits, the slowest first, with what they count: rows or columns, how many.
+struct Digit {
+  bool row;
+  int64_t extent, of; // 0: as many as there are; places from one to the next
+};
+
+constexpr Digit digits[] = {{true, 0, 16}, {false, 0, 8}, {true, 8, 1}, {false, 4, 2}, {true, 2, 8}, {false, 2, 1}};
+
+std::vector<kernel::TileAxis> lane_axes(kernel::Kernel& k, int64_t rows, int64_t columns) {
+  std::vector<kernel::TileAxis> out;
+  for (auto& d : digits)
+    out.push_back({k.fresh(d.row ? "x" : "y"), d.extent ? d.extent : (d.row ? rows : columns) / d.of});
+  return out;
+}
+
+// The row, or the column, that the digits make.
+Affine number_of(const std::vector<kernel::TileAxis>& axes, bool row) {
+  Affine out;
+  for (size_t d = 0; d < axes.size(); ++d)
+    if (digits[d].row == row) out = out + variable(axes[d].var, digits[d].of);
+  return out;
+}
 } // namespace
 
 // The axis of the member's result that the loop blocks.
@@ -26,7 +50,8 @@ int TensorLowerer::axis_along(const Added& x) const {
   return -1;
 }
 
-// The sums as they are added to: f32, columns before rows, which lie next to each other.
+// The sums as they are added to, f32: for each block of the loop its digits. The loop's dimension names the block by its
+// first place and steps over the others.
 No TensorLowerer::place_sums(Added& x) {
   const ir::Comp& n = comp(x.member.node);
   const int row = axis_along(x), column = x.form.sides.n[0];
@@ -34,14 +59,21 @@ No TensorLowerer::place_sums(Added& x) {
     return "a result that is added to is no contraction over the rows";
   for (int a : n.outs[0].axes)
     if (a != row && a != column) x.order.push_back(a);
-  x.order.insert(x.order.end(), {column, row});
+  x.order.push_back(row);
+  const int64_t rows = n.extent(column).value(), terms = f_.tile(tensor_.loop);
+  if (rows % 16 || terms % 8) return "a result that is added to is no whole fragment";
   for (int a : x.order) {
-    if (a != column && x.member.axis[size_t(a)] < 0) return "a result that is added to has private axes";
+    if (x.member.axis[size_t(a)] < 0) return "a result that is added to has private axes";
     x.sums.shape.push_back(n.extent(a).value());
   }
-  if (x.order.size() > 5) return "a result that is added to has more than five dimensions";
-  x.sums.format = kernel::Format::f32;
+  x.sums.shape.back() = round_up(x.sums.shape.back(), terms);
   x.sums.strides = kernel::row_major(x.sums.shape);
+  for (auto& s : x.sums.strides) s *= rows;
+  std::vector<int64_t> block;
+  for (auto& d : digits) block.push_back(d.extent ? d.extent : (d.row ? rows : terms) / d.of);
+  x.sums.shape.insert(x.sums.shape.end(), block.begin(), block.end());
+  for (int64_t s : kernel::row_major(block)) x.sums.strides.push_back(s);
+  x.sums.format = kernel::Format::f32;
   x.temporary = int(temporaries_.size());
   temporaries_.push_back(x.sums.size() * 4 + 64);
   return {};
@@ -79,20 +111,12 @@ No TensorLowerer::start_adding(Added& x, int weights) {
 
 void TensorLowerer::finish_adding(const Added& x) {
   kernel::Pool& p = *f_.k.pool;
-  const int row = axis_along(x), column = x.form.sides.n[0];
   Apply add;
-  add.axes = {{f_.k.fresh("x"), f_.tile(tensor_.rows)}, {f_.k.fresh("y"), f_.tile(tensor_.loop)}};
+  add.axes = lane_axes(f_.k, f_.tile(tensor_.rows), f_.tile(tensor_.loop));
   Ref sum{f_.temporary(x.temporary, x.sums, true), {}, false};
-  for (int a : x.order) {
-    const int core = x.member.axis[size_t(a)];
-    Affine at = core < 0 ? constant(0) : variable(f_.block[size_t(core)]);
-    if (a == column) at = at + variable(add.axes[0].var);
-    if (a == row) at = at + variable(add.axes[1].var);
-    sum.index.push_back({at, {}});
-  }
-  if (const int64_t all = x.sums.shape.back(); all % add.axes[1].extent)
-    add.bounds = {{constant(all - 1) - sum.index.back().affine, {}}};
-  add.body.refs = {whole(x.part, add.axes), sum};
+  for (int a : x.order) sum.index.push_back({variable(f_.block[size_t(x.member.axis[size_t(a)])]), {}});
+  for (auto& axis : add.axes) sum.index.push_back({variable(axis.var), {}});
+  add.body.refs = {Ref{x.part, {{number_of(add.axes, true), {}}, {number_of(add.axes, false), {}}}, false}, sum};
   add.body.values = {p.make(Op::add, {p.leaf(Op::arg, Type::real, 0), p.leaf(Op::arg, Type::real, 1)})};
   add.dst = {sum};
   add.fill = {std::nullopt};
@@ -119,40 +143,39 @@ Lowered TensorLowerer::cleared(const Added& x) const {
   return finished(frame, "sums of 0");
 }
 
-// After the last block: rows before columns, rounded to the result's format. Blocks are turned in shared
-// memory.
+// After the last block: rows before columns, rounded to the result's format. Each block comes as it lies and is turned in
+// shared memory.
 Lowered TensorLowerer::rounded(const Added& x) const {
   const ir::Comp& n = comp(x.member.node);
   const int row = axis_along(x), column = x.form.sides.n[0];
   plan::Group group;
   Choice choice;
   std::vector<int> core(size_t(n.axis_count()), -1);
-  for (size_t d = 0; d < x.order.size(); ++d) {
-    const bool wide = d + 2 >= x.order.size();
-    core[size_t(x.order[d])] = int(d);
-    group.extent.push_back(x.sums.shape[d]);
-    choice.tile.push_back(wide ? std::min(turned_block, x.sums.shape[d]) : 1);
+  std::vector<int> order = x.order;
+  order.push_back(column);
+  for (size_t d = 0; d < order.size(); ++d) {
+    core[size_t(order[d])] = int(d);
+    group.extent.push_back(n.extent(order[d]).value());
+    choice.tile.push_back(order[d] == column ? group.extent[d] : order[d] == row ? f_.tile(tensor_.loop) : 1);
   }
   group.role.assign(group.extent.size(), plan::Role::grid);
   Frame frame(g_, plan_, around_, group, choice, target_);
   Place at = frame.place(n, core, {row, column});
-  const int64_t rows = choice.tile.back(), columns = choice.tile[choice.tile.size() - 2];
+  const int64_t columns = choice.tile.back(), rows = f_.tile(tensor_.loop);
   const int tile = frame.scratch("x", {columns, rows}, kernel::Format::f32, {rows + 1, 1});
-  Ref here{tile, {{at.at[size_t(column)] - variable(frame.block[size_t(core[size_t(column)])]), {}},
-                  {at.at[size_t(row)] - variable(frame.block[size_t(core[size_t(row)])]), {}}},
-           false};
+  auto own = [&](int a) { return at.at[size_t(a)] - variable(frame.block[size_t(core[size_t(a)])]); };
+  Apply in, out;
+  in.axes = lane_axes(frame.k, columns, rows);
   Ref sum{frame.temporary(x.temporary, x.sums, false), {}, false};
-  for (int a : x.order) sum.index.push_back({at.at[size_t(a)], {}});
-  Apply in;
-  in.axes = {at.axes.rbegin(), at.axes.rend()}; // along the rows, as the sums lie
-  in.bounds = at.tails;
+  for (int a : x.order) sum.index.push_back({variable(frame.block[size_t(core[size_t(a)])]), {}});
+  for (auto& axis : in.axes) sum.index.push_back({variable(axis.var), {}});
   in.body.refs = {sum};
   in.body.values = {frame.k.pool->leaf(Op::arg, Type::real, 0)};
-  in.dst = {here};
+  in.dst = {Ref{tile, {{number_of(in.axes, true), {}}, {number_of(in.axes, false), {}}}, false}};
   in.fill = {std::nullopt};
-  Apply out = in;
-  out.axes = at.axes;
-  out.body.refs = {here};
+  out = in;
+  out.axes = at.axes, out.bounds = at.tails;
+  out.body.refs = {Ref{tile, {{own(column), {}}, {own(row), {}}}, false}};
   out.dst = {frame.global_ref({x.member.node, 0}, n, at, true)};
   emit(frame.k.body, std::move(in));
   emit(frame.k.body, std::move(out));

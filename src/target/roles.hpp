@@ -23,6 +23,9 @@ struct Roles {
   // Of eight neighbouring powers of two of a lane, how many are polynomials on the multiply-add units: where
   // the unit for special functions is the slower one.
   int polynomial = 0;
+  // Full blocks and those whose bounds are tested share one loop, in which only what tests them is there
+  // twice: where a loop for each would leave too few registers.
+  bool one_loop = false;
   // Parts of a sum's loop that are blocks of work of their own: the last team to finish a tile adds them, in
   // order.
   int split = 1;

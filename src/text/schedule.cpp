@@ -174,6 +174,7 @@ const std::vector<RoleNumber>& role_numbers() {
                                               role_number("lag", &R::lag, 0, 7),
                                               role_number("reuse", &R::reuse, 0, 1),
                                               role_number("polynomial", &R::polynomial, 0, 8),
+                                              role_number("one_loop", &R::one_loop, 0, 1),
                                               role_number("split", &R::split, 1, 64),
                                               role_number("cluster", &R::cluster, 1, 8),
                                               role_number("beneath", &R::beneath, 0, 1),

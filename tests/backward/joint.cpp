@@ -20,12 +20,15 @@ run::Derivation derived(const Size& s, bool joint, int teams = 0) {
   return run::derive(gradient(s), o);
 }
 
-int adding(const run::Derivation& d) { // kernels whose workgroups add to one place
+int times(const std::string& what, const run::Derivation& d) { // that the CUDA text has it
   const std::string text = run::cuda_source(d, run::hopper_options().target);
   int n = 0;
-  for (size_t at = text.find("tang_bulk_add(&"); at != std::string::npos; at = text.find("tang_bulk_add(&", at + 1)) ++n;
+  for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++n;
   return n;
 }
+
+// Places at which lanes add to what other workgroups add to.
+int adding(const run::Derivation& d) { return times("_add1(to", d) + times("_add2(to", d) + times("_add4(to", d); }
 
 const lower::Lowered* joined(const run::Derivation& d) {
   for (auto& l : d.kernels.kernels)
@@ -75,6 +78,30 @@ TEST(joint_gradient, teams_wait_for_each_others_weights) {
   EXPECT_EQ(one->roles->math, 2);
   EXPECT_EQ(products(one->kernel), 5);
   expect_roles(*one, *one->roles, buffers(*one, true), 2);
+}
+
+// Of a causal mask's blocks some are tested, some are not. Three loops would leave too few registers.
+TEST(joint_gradient, full_and_tested_blocks_share_a_loop) {
+  const auto d = derived({1, 1, 512, 512, 128, true}, true);
+  const lower::Lowered* one = joined(d);
+  ASSERT_TRUE(one) << plan::print(d.plan);
+  EXPECT_TRUE(one->roles->one_loop);
+  EXPECT_EQ(times("tang_mma_bf16_64_mn<0>(", d), 1);
+  EXPECT_EQ(times("tang_add4(to + ", d), 8); // 64 x 64 of a team, four at a time
+}
+
+// The same blocks in a loop for each segment, and in one; also of the gradients that are stored once.
+TEST(joint_gradient, one_loop_visits_the_blocks_of_all_segments) {
+  for (bool joint : {true, false})
+    for (const Size& s : {Size{1, 1, 200, 256, 64, true}, Size{1, 1, 256, 192, 64, true}})
+      for (auto& l : derived(s, joint, 1).kernels.kernels) {
+        if (!l.roles || l.roles->skew) continue;
+        for (bool one : {true, false}) {
+          target::Roles fields = *l.roles;
+          fields.one_loop = one;
+          expect_roles(l, fields, buffers(l, true), 2);
+        }
+      }
 }
 
 // The order in which workgroups add is not that of another run: only a schedule allows it.
