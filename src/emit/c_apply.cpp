@@ -42,7 +42,7 @@ public:
 
   void start() override {}
 
-  void combine(int) override {}
+  void combine(int, RowPass*) override {}
 
   void store() override {
     for (size_t k = 0; k < a_.dst.size(); ++k) store(k, value(k), true, "");

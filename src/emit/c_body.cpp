@@ -44,8 +44,8 @@ std::string lanes_hold(const Unit& u, const std::string& start, int64_t k) {
 
 BodyText::BodyText(Unit& u, const kernel::Body* body, std::vector<Id> roots, std::vector<Var> levels,
                    Var vector)
-    : u_(u), body_(body), p_(*u.k.pool), levels_(std::move(levels)), lane_(vector),
-      order_(expr::schedule(p_, roots)) {
+    : u_(u), body_(body), p_(*u.k.pool), levels_(std::move(levels)), lane_(vector), roots_(std::move(roots)),
+      order_(expr::schedule(p_, roots_)) {
   if (body_ && body_->when)
     for (Id id : expr::schedule(p_, {*body_->when})) condition_.insert(id);
   for (Id id : order_) {
@@ -80,6 +80,7 @@ BodyText::BodyText(Unit& u, const kernel::Body* body, std::vector<Id> roots, std
       masks_[t.args[0]];
     nowhere_ |= t.op == Op::literal && t.type == Type::index && t.whole == INT64_MAX;
   }
+  if (body_ && !body_->when) find_usual();
 }
 
 void BodyText::name_var(int64_t leaf, std::string text, bool vector) {
@@ -229,6 +230,7 @@ std::string BodyText::guard(int g, bool vector) const {
 
 // Terms.
 std::string BodyText::value(Id id, bool as_vector) {
+  id = settled(id);
   const Term& t = p_[id];
   std::string s = t.op == Op::literal ? u_.d.literal({t.type, expr::State::present, t.r, t.whole}, u_.wide)
                                       : names_.at(id);
@@ -344,7 +346,8 @@ std::string BodyText::expression(Id id) {
 }
 
 bool BodyText::is_declared_at(Id id, int level) const {
-  return level_.at(id) == level && p_[id].op != Op::literal && p_[id].op != Op::var && !fused_.count(id);
+  return level_.at(id) == level && p_[id].op != Op::literal && p_[id].op != Op::var && !fused_.count(id) &&
+         !idle_.count(id);
 }
 
 void BodyText::declare_one(size_t n, const std::string& mask) {

@@ -34,6 +34,11 @@ public:
   // Products that only sums read join them in one operation, for one lane.
   void fuse();
 
+  // Conditions outside the loop that choose terms inside it: what holds when each is as it usually is. None where
+  // nothing inside depends on them. `settle`: what is printed from here on relies on it, or no longer does.
+  std::string usual() const;
+  void settle(bool on);
+
   void prefix(const std::string& p) { prefix_ = p; } // of the names of terms, beside other statements' terms
 
   void name_var(int64_t leaf, std::string text, bool vector);
@@ -49,6 +54,8 @@ private:
   std::string expression(Id id);
   std::string name_of(size_t n) const { return prefix_ + (body_ ? "t" : "c") + std::to_string(n + 1); }
   bool is_declared_at(Id id, int level) const;
+  void find_usual();
+  Id settled(Id id) const; // the term that `id` is, as far as is relied on
   void declare_one(size_t n, const std::string& mask);
   int level_of(const Affine& a) const;
 
@@ -57,10 +64,12 @@ private:
   const kernel::Pool& p_;
   std::vector<Var> levels_;
   Var lane_;
-  std::vector<Id> order_;
+  std::vector<Id> roots_, order_;
   std::map<Id, int> level_;
   std::map<Id, bool> vector_;
-  std::set<Id> condition_, fused_;
+  std::set<Id> condition_, fused_, idle_; // idle_: what nothing reads, as far as is relied on
+  std::map<Id, bool> usual_;
+  bool settles_ = false;
   std::map<Id, std::string> names_, masks_; // masks_: of conditions known outside the loop whose lanes they choose
   std::map<Id, Range> ranges_;
   std::map<int, std::string> ref_text_;
@@ -72,6 +81,9 @@ private:
 void print_store(Unit& u, const Ref& dst, const std::string& value, Type type, bool vector, Var lane,
                  const std::string& mask, bool nowhere, bool stream = false,
                  const std::string& gathered = "");
+// What dst holds, named `as`: in lanes along `lane`, or one element where that is -1.
+void declare_old(Unit& u, const std::string& as, const Ref& dst, Type t, Var lane, const std::string& mask);
+std::string swapped(const Unit& u, Type t, int apart, const std::string& x); // lane l has x of lane l ^ apart
 // The gathered part of a destination's offset, and a bound's left side: integers read for one point.
 std::string gathered_offset(const Unit& u, const kernel::Body& b, const Ref& r);
 std::string bound(const Unit& u, const kernel::Body& b, const kernel::Coordinate& c);

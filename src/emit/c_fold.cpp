@@ -53,13 +53,23 @@ public:
 
   BodyText& terms() override { return *text_; }
 
-  void combine(int way) override { add(ways_ > 1 ? way : 0, ""); }
+  void combine(int way, RowPass* before) override {
+    const int chain = ways_ > 1 ? way : 0;
+    if (!keeps_one()) return add(chain, "");
+    const char* which = p_[f_.combine[0]].op == expr::Op::max ? "tang_upperW(" : "tang_lowerW(";
+    u_.line(acc(chain, 0) + " = " + which + value(0) + ", " + acc(chain, 0) + ");");
+    if (before) u_.line(seen() + " = tang_unorderedW(" + seen() + ", " + before->value(0) + ", " + value(0) + ");");
+  }
 
   void store() override {}
 
-  void after() override { join_chains(), finish(); }
+  void after() override {
+    join_chains();
+    if (keeps_one()) u_.line(acc(0, 0) + " = tang_selW(" + seen() + ", tang_splatW(__builtin_nanf(\"\")), " + acc(0, 0) + ");");
+    finish();
+  }
 
-  std::string value(size_t) override { return ""; }
+  std::string value(size_t c) override { return text_->value(f_.body.values[c], lane_ >= 0); }
 
   void print() {
     u_.open("");
@@ -272,8 +282,19 @@ private:
     return mask;
   }
 
+  // The larger or the smaller of f32 numbers along a joint row: whether one is NaN is asked once two vectors, beside an
+  // instruction that drops it.
+  bool keeps_one() const {
+    const expr::Term& t = p_[f_.combine[0]];
+    return !prefix_.empty() && n_ == 1 && !u_.wide && !f_.held && t.type == Type::real && p_[t.args[0]].op == expr::Op::var &&
+           p_[t.args[1]].op == expr::Op::var && t.args[0] != t.args[1] && (t.op == expr::Op::max || t.op == expr::Op::min);
+  }
+
+  std::string seen() const { return prefix_ + "nan"; }
+
   void start() override {
     const bool vector = lane_ >= 0;
+    if (keeps_one()) u_.line("M " + seen() + " = tang_allW(0);");
     for (int w = 0; w < ways_; ++w)
       for (size_t c = 0; c < n_; ++c) {
         const std::string e = literal(f_.identity[c], u_.wide);
@@ -291,25 +312,12 @@ private:
     std::vector<std::string> out = accs(0);
     bool vector = lane_ >= 0;
     if (partial_lanes_) {
-      const std::string swap = u_.wide ? "tang_dswap" : "tang_swap";
       for (int d = u_.lanes / 2; d; d /= 2) {
-        std::vector<std::string> other;
-        for (size_t c = 0; c < n_; ++c) {
-          const std::string t = type(c, true), call = swap + std::to_string(d) + "(";
-          if (f_.identity[c].type == Type::boolean) {
-            other.push_back((u_.wide ? "tang_dmask_of((L)" : "tang_mask_of((I)") + call +
-                            (u_.wide ? "(D)tang_dmask_ints(" : "(F)tang_mask_ints(") + out[c] + ")))");
-            continue;
-          }
-          other.push_back(f_.identity[c].type == Type::real
-                              ? call + out[c] + ")"
-                              : "((" + t + ")" + call + (u_.wide ? "(D)" : "(F)") + out[c] + "))");
-        }
         u_.open("");
         std::vector<std::string> right;
         for (size_t c = 0; c < n_; ++c) {
           right.push_back("r" + std::to_string(c));
-          u_.line("const " + type(c, true) + " " + right[c] + " = " + other[c] + ";");
+          u_.line("const " + type(c, true) + " " + right[c] + " = " + swapped(u_, f_.identity[c].type, d, out[c]) + ";");
         }
         join(out, out, right, true, "");
         u_.close();
@@ -332,29 +340,7 @@ private:
       std::vector<std::string> old;
       for (size_t c = 0; c < n_; ++c) {
         old.push_back("o" + std::to_string(c));
-        const Memory& m = u_.memory(f_.dst[c].memory);
-        const std::string base = "m" + std::to_string(f_.dst[c].memory);
-        const Affine at = offset(u_, f_.dst[c]);
-        const int64_t k = vector ? coefficient(at, lane_) : 0;
-        if (!vector) {
-          u_.line("const " + type(c, false) + " " + old[c] + " = " +
-                  load_element(u_, m.format, base + "[" + text(at) + "]") + ";");
-        } else if (k == 1 && mask.empty() && has_vector_access(u_, m.format)) {
-          u_.line("const " + type(c, true) + " " + old[c] + " = " +
-                  load_vector(u_, m.format, base + " + " + text(at)) + ";");
-        } else {
-          const std::string one =
-              load_element(u_, m.format, base + "[" + text(at) + " + l * " + number(k) + "]");
-          const bool boolean = f_.identity[c].type == Type::boolean;
-          const std::string into = boolean ? old[c] + "_ints" : old[c];
-          u_.line((boolean ? u_.wide ? "L" : "I" : type(c, true)) + " " + into + ";");
-          u_.line("for (int l = 0; l < " + number(u_.lanes) + "; ++l) " + into +
-                  "[l] = " + (mask.empty() ? "" : at_mask(u_, mask) + " ? ") + (boolean ? "-" : "") + one +
-                  (mask.empty() ? "" : " : 0") + ";");
-          if (boolean)
-            u_.line("const " + type(c, true) + " " + old[c] + " = " +
-                    (u_.wide ? "tang_dmask_of(" : "tang_mask_of(") + into + ");");
-        }
+        declare_old(u_, old[c], f_.dst[c], f_.identity[c].type, vector ? lane_ : -1, mask);
       }
       join(out, old, out, vector, "");
     }
@@ -437,7 +423,7 @@ private:
 
   void add(int chain, const std::string& mask) {
     std::vector<std::string> lift;
-    for (size_t c = 0; c < n_; ++c) lift.push_back(text_->value(f_.body.values[c], lane_ >= 0));
+    for (size_t c = 0; c < n_; ++c) lift.push_back(value(c));
     join(accs(chain), accs(chain), lift, lane_ >= 0, mask);
   }
 

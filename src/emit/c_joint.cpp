@@ -207,17 +207,9 @@ void fetch(Unit& u, const Run& run, const std::string& at) {
     bringing = &values;
   }
 }
-} // namespace
 
-size_t print_joint(Unit& u, const kernel::Block& b, size_t at) {
-  if (u.lanes == 1 || axis_of(b[at]) < 0) return 0;
-  const Run run = run_at(u, b, at);
-  if (run.passes.size() < 2) return 0;
-  u.open("");
-  for (auto& p : run.passes) {
-    for (auto& way : p) way->terms().declare(0);
-    p[0]->start();
-  }
+// All passes, two vectors of each a round.
+void loop(Unit& u, const Run& run) {
   const std::string i = u.fresh("i"), step = number(joined_chains * u.lanes);
   const std::string end = number(run.passes[0][0]->axis().extent);
   u.open("for (int64_t " + i + " = 0; " + i + " < " + end + "; " + i + " += " + step + ")");
@@ -233,12 +225,38 @@ size_t print_joint(Unit& u, const kernel::Block& b, size_t at) {
     std::vector<BodyText*> texts;
     for (auto& way : p) texts.push_back(&way->terms());
     BodyText::declare_together(texts, 1);
-    for (size_t w = 0; w < p.size(); ++w) p[w]->combine(int(w));
+    for (size_t w = 0; w < p.size(); ++w) p[w]->combine(int(w), w ? p[w - 1].get() : nullptr);
   }
   // All reads first: one of the same place of another page waits for a write. Then whole lines, row by row.
   for (auto& p : run.passes)
     for (auto& way : p) way->store();
   u.close();
+}
+} // namespace
+
+size_t print_joint(Unit& u, const kernel::Block& b, size_t at) {
+  if (u.lanes == 1 || axis_of(b[at]) < 0) return 0;
+  const Run run = run_at(u, b, at);
+  if (run.passes.size() < 2) return 0;
+  u.open("");
+  std::string usual;
+  for (auto& p : run.passes) {
+    for (auto& way : p) way->terms().declare(0);
+    p[0]->start();
+    const std::string also = p[0]->terms().usual();
+    usual += (usual.empty() || also.empty() ? "" : " & ") + also;
+  }
+  auto settle = [&](bool on) {
+    for (auto& p : run.passes)
+      for (auto& way : p) way->terms().settle(on);
+  };
+  if (!usual.empty()) {
+    u.open("if (__builtin_expect(" + usual + ", 1))");
+    settle(true), loop(u, run), settle(false);
+    u.close(), u.open("else");
+  }
+  loop(u, run);
+  if (!usual.empty()) u.close();
   for (auto& p : run.passes) u.open(""), p[0]->after(), u.close();
   u.close();
   return run.passes.size();

@@ -16,10 +16,10 @@ public:
   virtual int ways() const = 0;    // independent chains along the row
   virtual BodyText& terms() = 0;   // level 0 is known outside the loop, level 1 along the row
   virtual void start() = 0;        // before the loop, once
-  virtual void combine(int way) = 0; // with what chain `way` has
+  virtual void combine(int way, RowPass* before) = 0; // with what chain `way` has; `before`: of the vector before
   virtual void store() = 0;        // what an Apply writes
   virtual void after() = 0;
-  virtual std::string value(size_t k) = 0; // of an Apply's destination k, when computed
+  virtual std::string value(size_t k) = 0; // of an Apply's destination k, a Fold's component k, when computed
 };
 
 // The pass of a statement, whose accumulators' names begin with `prefix`; none where it is not over one axis in

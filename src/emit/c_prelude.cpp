@@ -148,6 +148,7 @@ TANG M tang_lessW(F a, F b) { return __builtin_ia32_cmpps512_mask(a, b, 17, -1, 
 TANG M tang_equalW(F a, F b) { return __builtin_ia32_cmpps512_mask(a, b, 0, -1, 4); }
 TANG M tang_ilessW(I a, I b) { return __builtin_ia32_cmpd512_mask(a, b, 1, -1); }
 TANG M tang_iequalW(I a, I b) { return __builtin_ia32_cmpd512_mask(a, b, 0, -1); }
+TANG M tang_unorderedW(M seen, F a, F b) { return seen | __builtin_ia32_cmpps512_mask(a, b, 3, -1, 4); } // one is NaN
 TANG N tang_dlessW(D a, D b) { return __builtin_ia32_cmppd512_mask(a, b, 17, -1, 4); }
 TANG N tang_dequalW(D a, D b) { return __builtin_ia32_cmppd512_mask(a, b, 0, -1, 4); }
 TANG N tang_dilessW(L a, L b) { return __builtin_ia32_cmpq512_mask(a, b, 1, -1); }
@@ -200,6 +201,7 @@ TANG N tang_dequalW(D a, D b) { return (N)(a == b); }
 TANG N tang_dilessW(L a, L b) { return (N)(a < b); }
 TANG N tang_diequalW(L a, L b) { return (N)(a == b); }
 #if @W == 8 && defined __AVX__
+TANG M tang_unorderedW(M seen, F a, F b) { return seen | (I)__builtin_ia32_cmpps256(a, b, 3); }
 TANG F tang_selW(M m, F a, F b) { return __builtin_ia32_blendvps256(b, a, (F)m); }
 TANG I tang_seliW(M m, I a, I b) { return (I)__builtin_ia32_blendvps256((F)b, (F)a, (F)m); }
 TANG D tang_dselW(N m, D a, D b) { return __builtin_ia32_blendvpd256(b, a, (D)m); }
@@ -212,6 +214,7 @@ TANG F tang_lowerW(F a, F b) { return __builtin_ia32_minps256(a, b); }
 TANG F tang_maxW(F a, F b) { return tang_selW(b != b, b, __builtin_ia32_maxps256(b, a)); }
 TANG F tang_minW(F a, F b) { return tang_selW(b != b, b, __builtin_ia32_minps256(b, a)); }
 #else
+TANG M tang_unorderedW(M seen, F a, F b) { return seen | (a != a) | (b != b); }
 TANG F tang_selW(M m, F a, F b) { return (F)((m & (I)a) | (~m & (I)b)); }
 TANG I tang_seliW(M m, I a, I b) { return (m & a) | (~m & b); }
 TANG D tang_dselW(N m, D a, D b) { return (D)((m & (L)a) | (~m & (L)b)); }

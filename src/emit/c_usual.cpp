@@ -1,0 +1,74 @@
+// Conditions that a loop asks again at every point though they are known before it: whether a row is empty, a sum zero,
+// a scale needed. They hold rarely, so the loop is printed for that case alone, and once more for the others.
+#include <functional>
+#include <optional>
+
+#include "tang/emit/c_body.hpp"
+
+namespace tang::emit {
+
+using expr::Op;
+using expr::Term;
+
+namespace {
+// Two numbers are rarely equal, and a comparison of what is known for a whole row looks for the rare one.
+std::optional<bool> guess(const kernel::Pool& p, Id id) {
+  const Term& t = p[id];
+  if (t.op == Op::equal || t.op == Op::less || t.op == Op::is_nan) return false;
+  if (t.op != Op::flip && t.op != Op::both && t.op != Op::either) return std::nullopt;
+  const std::optional<bool> a = guess(p, t.args[0]);
+  if (!a || t.op == Op::flip) return a ? std::optional<bool>(!*a) : a;
+  const std::optional<bool> b = guess(p, t.args[1]);
+  if (!b) return b;
+  return t.op == Op::both ? *a && *b : *a || *b;
+}
+
+bool is_one(const Term& t) { return t.op == Op::literal && t.type == Type::real && t.r == 1; }
+} // namespace
+
+void BodyText::find_usual() {
+  for (Id id : order_) {
+    const Term& t = p_[id];
+    if (t.op != Op::select || level_.at(t.args[0]) || p_[t.args[0]].op == Op::literal) continue;
+    if (const std::optional<bool> g = guess(p_, t.args[0])) usual_[t.args[0]] = *g;
+  }
+  settles_ = true;
+  bool matters = false;
+  for (Id id : order_) matters |= level_.at(id) > 0 && settled(id) != id;
+  settles_ = false;
+  if (!matters) usual_.clear();
+}
+
+Id BodyText::settled(Id id) const {
+  if (!settles_) return id;
+  const Term& t = p_[id];
+  if (t.op == Op::select)
+    if (const auto u = usual_.find(t.args[0]); u != usual_.end()) return settled(t.args[u->second ? 1 : 2]);
+  if (t.op == Op::mul && t.type == Type::real)
+    for (size_t k : {0, 1})
+      if (is_one(p_[settled(t.args[k])])) return settled(t.args[1 - k]);
+  return id;
+}
+
+std::string BodyText::usual() const {
+  std::string all;
+  for (auto& [id, holds] : usual_) all += (all.empty() ? "" : " & ") + (holds ? "" : std::string("!")) + names_.at(id);
+  return all;
+}
+
+void BodyText::settle(bool on) {
+  settles_ = on && !usual_.empty();
+  idle_.clear();
+  if (!settles_) return;
+  std::set<Id> read;
+  const std::function<void(Id)> walk = [&](Id id) {
+    id = settled(id);
+    if (!read.insert(id).second) return;
+    for (int k = 0; k < p_[id].arity(); ++k) walk(p_[id].args[size_t(k)]);
+  };
+  for (Id id : roots_) walk(id);
+  for (Id id : order_)
+    if (!read.count(id)) idle_.insert(id);
+}
+
+} // namespace tang::emit
