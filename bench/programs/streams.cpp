@@ -1,5 +1,6 @@
 // Norms and softmax over 256 MiB beside a copy of the same bytes by the same threads.
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstring>
 
@@ -30,6 +31,20 @@ double exponentials(Bench& b) {
   }
   return best * double(rows * columns / few) / b.threads;
 }
+// What these threads read at most: a sum of the array, four rows at a time, since one stream does not keep a core's
+// reads outstanding.
+void total(void* const* args, int64_t first, int64_t last, void*) {
+  using V = float __attribute__((vector_size(32), aligned(4)));
+  constexpr int64_t four = 4 * columns;
+  V s0{}, s1{}, s2{}, s3{};
+  for (const float* x = static_cast<const float*>(args[0]) + first * four; first < last; ++first, x += four)
+    for (int64_t c = 0; c < columns; c += 8) {
+      auto at = [&](int64_t row) { return *reinterpret_cast<const V*>(x + row * columns + c); };
+      s0 += at(0), s1 += at(1), s2 += at(2), s3 += at(3);
+    }
+  s0 += s1 + s2 + s3;
+  for (int64_t l = 0; l < 8; ++l) static_cast<std::atomic<float>*>(args[1])->fetch_add(s0[l]);
+}
 using Reference = std::function<void(const float* x, double* y)>;  // of one row
 }  // namespace
 
@@ -41,6 +56,19 @@ void streams(Bench& b) {
   for (int64_t i = 0; i < rows; ++i) classes[size_t(i)] = int32_t(i * 7919 % columns);
   // `width`: columns of the result; one: a value a row, and only x is moved.
   const double exp2_seconds = exponentials(b);
+  double read_seconds = 0;
+  {
+    std::atomic<float> sum{0};
+    void *read[2] = {x->data(), &sum}, *args[2] = {x->data(), y->data()};
+    Row r;
+    r.section = "streams", r.name = "read only: a sum 8192x8192", r.unit = "GB/s", r.peer = "copy";
+    r.schedule = "four rows at a time, not derived";
+    b.interleave(r, [&] { b.cpu->launch(total, read, rows / 4, 0); }, [&] { b.cpu->launch(copy, args, int64_t(bytes) / block, 0); }, 9, 4);
+    read_seconds = r.ours.best();
+    r.rate = double(bytes) / 1e9 / read_seconds, r.peer_rate = 2 * double(bytes) / 1e9 / r.theirs.best();
+    r.ratio = r.rate / r.peer_rate, r.ratio_median = 0.5 * r.theirs.median() / r.ours.median();
+    b.add(std::move(r));
+  }
   auto measure = [&](const std::string& name, const ir::Graph& g, const Reference& reference, int64_t width = columns, bool exponential = false) {
     auto p = b.program(g);
     p->bind("x", x);
@@ -72,6 +100,7 @@ void streams(Bench& b) {
     r.ratio = share * r.theirs.best() / r.ours.best(), r.ratio_median = share * r.theirs.median() / r.ours.median();
     r.least = 0.9;
     if (exponential) r.more["exp2_ms"] = exp2_seconds * 1e3;
+    if (width == 1) r.more["of_reading"] = read_seconds / r.ours.best();  // what reading alone takes of its time
     r.schedule = schedules(*p);
     b.add(std::move(r));
   };

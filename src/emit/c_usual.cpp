@@ -1,5 +1,6 @@
 // Conditions that a loop asks again at every point though they are known before it: whether a row is empty, a sum zero,
 // a scale needed. They hold rarely, so the loop is printed for that case alone, and once more for the others.
+#include <cmath>
 #include <functional>
 #include <optional>
 
@@ -11,9 +12,14 @@ using expr::Op;
 using expr::Term;
 
 namespace {
-// Two numbers are rarely equal, and a comparison of what is known for a whole row looks for the rare one.
+bool is_infinite(const Term& t) { return t.op == Op::literal && t.type == Type::real && std::isinf(t.r); }
+
+// Two numbers are rarely equal, numbers are between the infinities, and another comparison of what is known for a
+// whole row looks for the rare one.
 std::optional<bool> guess(const kernel::Pool& p, Id id) {
   const Term& t = p[id];
+  if (t.op == Op::less && (is_infinite(p[t.args[0]]) || is_infinite(p[t.args[1]])))
+    return is_infinite(p[t.args[0]]) ? p[t.args[0]].r < 0 : p[t.args[1]].r > 0;
   if (t.op == Op::equal || t.op == Op::less || t.op == Op::is_nan) return false;
   if (t.op != Op::flip && t.op != Op::both && t.op != Op::either) return std::nullopt;
   const std::optional<bool> a = guess(p, t.args[0]);
@@ -23,7 +29,6 @@ std::optional<bool> guess(const kernel::Pool& p, Id id) {
   return t.op == Op::both ? *a && *b : *a || *b;
 }
 
-bool is_one(const Term& t) { return t.op == Op::literal && t.type == Type::real && t.r == 1; }
 } // namespace
 
 void BodyText::find_usual() {
@@ -44,9 +49,8 @@ Id BodyText::settled(Id id) const {
   const Term& t = p_[id];
   if (t.op == Op::select)
     if (const auto u = usual_.find(t.args[0]); u != usual_.end()) return settled(t.args[u->second ? 1 : 2]);
-  if (t.op == Op::mul && t.type == Type::real)
-    for (size_t k : {0, 1})
-      if (is_one(p_[settled(t.args[k])])) return settled(t.args[1 - k]);
+  for (size_t k = 0; k < 2 && t.op == Op::mul && t.type == Type::real; ++k)
+    if (const Term& x = p_[settled(t.args[k])]; x.op == Op::literal && x.r == 1) return settled(t.args[1 - k]);
   return id;
 }
 
