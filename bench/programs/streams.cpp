@@ -38,9 +38,9 @@ void total(void* const* args, int64_t first, int64_t last, void*) {
   constexpr int64_t four = 4 * columns;
   V s0{}, s1{}, s2{}, s3{};
   for (const float* x = static_cast<const float*>(args[0]) + first * four; first < last; ++first, x += four)
-    for (int64_t c = 0; c < columns; c += 8) {
-      auto at = [&](int64_t row) { return *reinterpret_cast<const V*>(x + row * columns + c); };
-      s0 += at(0), s1 += at(1), s2 += at(2), s3 += at(3);
+    for (int64_t c = 0; c < columns; c += 16) {  // whole lines
+      auto at = [&](int64_t row) { return reinterpret_cast<const V*>(x + row * columns + c); };
+      s0 += at(0)[0] + at(0)[1], s1 += at(1)[0] + at(1)[1], s2 += at(2)[0] + at(2)[1], s3 += at(3)[0] + at(3)[1];
     }
   s0 += s1 + s2 + s3;
   for (int64_t l = 0; l < 8; ++l) static_cast<std::atomic<float>*>(args[1])->fetch_add(s0[l]);

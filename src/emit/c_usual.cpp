@@ -1,7 +1,6 @@
 // Conditions that a loop asks again at every point though they are known before it: whether a row is empty, a sum zero,
 // a scale needed. They hold rarely, so the loop is printed for that case alone, and once more for the others.
 #include <cmath>
-#include <functional>
 #include <optional>
 
 #include "tang/emit/c_body.hpp"
@@ -25,8 +24,7 @@ std::optional<bool> guess(const kernel::Pool& p, Id id) {
   const std::optional<bool> a = guess(p, t.args[0]);
   if (!a || t.op == Op::flip) return a ? std::optional<bool>(!*a) : a;
   const std::optional<bool> b = guess(p, t.args[1]);
-  if (!b) return b;
-  return t.op == Op::both ? *a && *b : *a || *b;
+  return !b ? b : t.op == Op::both ? *a && *b : *a || *b;
 }
 
 } // namespace
@@ -65,14 +63,12 @@ void BodyText::settle(bool on) {
   idle_.clear();
   if (!settles_) return;
   std::set<Id> read;
-  const std::function<void(Id)> walk = [&](Id id) {
-    id = settled(id);
-    if (!read.insert(id).second) return;
-    for (int k = 0; k < p_[id].arity(); ++k) walk(p_[id].args[size_t(k)]);
-  };
-  for (Id id : roots_) walk(id);
-  for (Id id : order_)
-    if (!read.count(id)) idle_.insert(id);
+  for (Id id : roots_) read.insert(settled(id));
+  for (size_t n = order_.size(); n-- > 0;) { // users first
+    if (!read.count(order_[n])) idle_.insert(order_[n]);
+    else
+      for (int k = 0; k < p_[order_[n]].arity(); ++k) read.insert(settled(p_[order_[n]].args[size_t(k)]));
+  }
 }
 
 } // namespace tang::emit
