@@ -8,6 +8,7 @@ namespace tang::emit {
 
 namespace {
 constexpr int resident_lanes = 1024; // of clusters on one processor: one waits for memory while another computes
+constexpr int64_t parts = 8, part_processors = 16; // workgroups of a cluster share a part; some have a few more
 
 const char* const cuda_head = R"(typedef signed char int8_t; typedef short int16_t; typedef int int32_t; typedef long long int64_t;
 typedef unsigned char uint8_t; typedef unsigned short uint16_t; typedef unsigned int uint32_t; typedef unsigned long long uint64_t;
@@ -52,6 +53,35 @@ TANG uint16_t tang_cvt_to_bf16(float x) { uint16_t h; asm("cvt.rn.bf16.f32 %0, %
 #define tang_to_bf16 tang_cvt_to_bf16
 template <class T, int N> struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) TangRun { T v[N]; };
 template <class T, int N> TANG void tang_put(T* p, const TangRun<T, N>& w) { *(TangRun<T, N>*)p = w; }
+// Two elements of 16 bits in each register of r.
+TANG uint16_t tang_half_of(const uint32_t* r, int i) { return (uint16_t)(r[i >> 1] >> 16 * (i & 1)); }
+TANG void tang_keep_half(uint32_t* r, int i, uint16_t h) {
+  r[i >> 1] = i & 1 ? (r[i >> 1] & 0xffff) | (uint32_t)h << 16 : (r[i >> 1] & 0xffff0000u) | h;
+}
+template <int N> TANG void tang_again(uint32_t (&r)[N]) {
+#pragma unroll
+  for (int i = 0; i < N; ++i) asm volatile("" : "+r"(r[i]));
+}
+// N neighbours from p on, which lie in pieces of 16 bytes and one more where p is no multiple of that.
+template <int N, class T> TANG TangRun<T, N> tang_get_beside(const T* p) {
+  const int b = (int)((uint64_t)p & 15);
+  const uint4* const g = (const uint4*)((const unsigned char*)p - b);
+  constexpr int pieces = (int)sizeof(T) * N / 16;
+  TangRun<T, N> out;
+  uint32_t* const to = (uint32_t*)&out;
+  uint4 a = g[0], z = a;
+  for (int k = 0; k < pieces; ++k) {
+    if (b || k + 1 < pieces) z = g[k + 1];
+    uint32_t w0 = a.x, w1 = a.y, w2 = a.z, w3 = a.w, w4 = z.x, w5 = z.y, w6 = z.z;
+    if (b & 8) w0 = w2, w1 = w3, w2 = w4, w3 = w5, w4 = w6, w5 = z.w;
+    if (b & 4) w0 = w1, w1 = w2, w2 = w3, w3 = w4, w4 = w5;
+    const int s = 8 * (b & 3);
+    to[4 * k] = __funnelshift_r(w0, w1, s), to[4 * k + 1] = __funnelshift_r(w1, w2, s);
+    to[4 * k + 2] = __funnelshift_r(w2, w3, s), to[4 * k + 3] = __funnelshift_r(w3, w4, s);
+    a = z;
+  }
+  return out;
+}
 // Marked to leave the caches first.
 template <class T, int N> TANG void tang_put_past(T* p, const TangRun<T, N>& w) {
   if constexpr (sizeof(T) * N % 16 == 0)
@@ -113,12 +143,19 @@ public:
     const int lanes = k.lanes / k.cluster;
     // Workgroups of a small grid are all under way at once: told so, the compiler keeps all that a lane loads in registers
     // instead of room for more of them.
-    int64_t room = kernel::workgroups_of_a_worker(lanes, kernel::workgroups(k) * k.cluster);
-    if (!room && k.cluster > 1) room = std::max(1, resident_lanes / lanes);
+    const int64_t room = k.cluster > 1 ? room_of_clusters(k, lanes) : kernel::workgroups_of_a_worker(lanes, kernel::workgroups(k));
     std::string bounds = k.cluster > 1 ? "__cluster_dims__(" + std::to_string(k.cluster) + ", 1, 1) " : "";
     bounds += "__launch_bounds__(" + std::to_string(lanes) + (room ? ", " + std::to_string(room) : "") + ") ";
     return "extern \"C\" __global__ void " + bounds + k.name + "(" +
            arguments(k, "") + ")";
+  }
+
+  // Workgroups a processor: no more than all clusters need to be under way at once.
+  static int64_t room_of_clusters(const kernel::Kernel& k, int lanes) {
+    const int64_t most = std::max(1, resident_lanes / lanes);
+    int64_t room = 1;
+    while (room < most && parts * (part_processors * room / k.cluster) < kernel::workgroups(k)) ++room;
+    return room;
   }
 
   std::string tiles(const kernel::Kernel& k) const override {

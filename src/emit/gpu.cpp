@@ -79,7 +79,9 @@ private:
       e = e.empty() ? value : d.pick(e, value, zero);
       for (auto& line : d.uniform(name(l.var), e)) u.line(line);
       return;
-    } else if (l.kind == Let::floor_div) {
+    }
+    set_range(l);
+    if (l.kind == Let::floor_div) {
       e = "tang_floor_div(" + text(l.operands[0]) + ", " + number(l.divisor) + ")";
     } else {
       e = text(l.operands[0]);
@@ -87,6 +89,17 @@ private:
         e = (l.kind == Let::min ? "tang_lesser(" : "tang_greater(") + e + ", " + text(l.operands[i]) + ")";
     }
     u.line(d.constant(d.integer, name(l.var), e));
+  }
+
+  // A remainder x - n * (x / n) is known to be below n.
+  void set_range(const kernel::Let& l) {
+    using kernel::Let;
+    if (l.kind == Let::floor_div) quotients_[l.var] = &l;
+    if (l.kind != Let::affine) return;
+    const kernel::Affine& x = l.operands[0];
+    u.ranges[size_t(l.var)] = u.range(x);
+    for (auto& [v, q] : quotients_)
+      if (x + q->divisor * kernel::variable(v) == q->operands[0]) u.ranges[size_t(l.var)] = {0, q->divisor - 1};
   }
 
   // Opens the loop over a lane's flat points and names their axes.
@@ -212,6 +225,7 @@ private:
   Unit u;
   const GpuDialect& d;
   const kernel::Kernel& k_;
+  std::map<kernel::Var, const kernel::Let*> quotients_;
   bool started_ = k_.cluster == 1;
 };
 

@@ -28,7 +28,8 @@ public:
                          {a.axes.begin() + a.deal.lead, a.axes.end()}} {
     for (auto& f : a.fill) fills_ |= f.has_value();
     bool element = fills_ || a.body.when || !a.partial.empty(); // a guard is a value: what it chooses is inside anyway
-    for (auto& c : a.bounds) element |= w_.level(c) == Walk::element;
+    ends_ = !element && !a.deal.each && w_.has_ends(a.bounds);
+    for (auto& c : a.bounds) element |= !ends_ && w_.level(c) == Walk::element;
     at_once_ = !element;
     if (fills_ && !a.deal.each) all_at_element_ = true;
   }
@@ -64,21 +65,35 @@ private:
     u_.open(row.empty() ? "" : "if (" + row + ")");
     BodyText t(u_, &a_.body, roots_of(a_.body), w_.levels(), -1);
     w_.declare_rows(t);
-    w_.open_run(w_.touches_registers(a_.body.refs) || w_.touches_registers(a_.dst));
+    const bool touches = w_.touches_registers(a_.body.refs) || w_.touches_registers(a_.dst);
+    if (ends_) w_.load_ends(t, a_.bounds, touches);
+    w_.open_run(touches);
     const std::string run = w_.tests(a_.bounds, Walk::run, all_at_element_);
     u_.open(run.empty() ? "" : "if (" + run + ")");
-    if (at_once_) w_.load_runs(t);
+    if (ends_) w_.begin_ends(a_.bounds);
+    else if (at_once_) w_.load_runs(t);
     for (size_t d = 0; d < a_.dst.size(); ++d)
-      if (stores_run(d)) u_.line(run_type(d) + " w" + std::to_string(d) + ";");
+      if (stores_run(d)) u_.line(w_.run_type(u_.memory(a_.dst[d].memory)) + " w" + std::to_string(d) + ";");
     w_.open_element();
-    point(t, joined(w_.tests(a_.bounds, Walk::element, all_at_element_), any_partial()));
+    const std::string one = w_.tests(a_.bounds, Walk::element, all_at_element_);
+    point(t, joined(ends_ ? "(whole || (" + one + "))" : one, any_partial()));
     u_.close();
     for (size_t d = 0; d < a_.dst.size(); ++d)
-      if (stores_run(d))
-        u_.line(std::string(passes_caches(d) ? "tang_put_past" : "tang_put") + "(m" +
-                std::to_string(a_.dst[d].memory) + " + " + w_.at_first(a_.dst[d]) + ", w" +
-                std::to_string(d) + ");");
+      if (stores_run(d)) put_run(d, one);
     for (int k = 0; k < 4; ++k) u_.close(); // run's test, run exists, run, row's test
+  }
+
+  // `one`: the test of an element, where a run may lie over the row's ends.
+  void put_run(size_t d, const std::string& one) {
+    const std::string m = "m" + std::to_string(a_.dst[d].memory), w = "w" + std::to_string(d);
+    u_.line((ends_ ? "if (whole) " : "") + std::string(passes_caches(d) ? "tang_put_past" : "tang_put") + "(" + m + " + " +
+            w_.at_first(a_.dst[d]) + ", " + w + ");");
+    if (!ends_) return;
+    u_.open("else");
+    w_.open_element();
+    u_.line("if (" + one + ") " + m + "[" + text(offset(u_, a_.dst[d])) + "] = " + w + ".v[e];");
+    u_.close();
+    u_.close();
   }
 
   bool stores_run(size_t d) const { return at_once_ && w_.moves_at_once(a_.dst[d]); }
@@ -89,19 +104,24 @@ private:
     return m.access == kernel::Access::write && m.size() * expr::row(m.format).bits / 8 >= cached_bytes;
   }
 
-  std::string run_type(size_t d) const {
-    return "TangRun<" + std::string(element_type(u_.memory(a_.dst[d].memory).format)) + ", " +
-           number(a_.deal.run) + ">";
-  }
-
   void put(size_t d, const std::string& value) {
     const Ref& r = a_.dst[d];
     const Memory& m = u_.memory(r.memory);
+    if (w_.packed(r.memory)) return keep_half(d);
     if (w_.in_registers(r.memory)) return u_.line(d_.store(m, w_.registers(r.memory), w_.place(r.memory), value, u_.wide));
     if (stores_run(d)) return u_.line(store_element(u_, m.format, "w" + std::to_string(d) + ".v[e]", value));
     if (a_.deal.each && w_.team() > 1) u_.line("if (lane % " + number(w_.team()) + " == 0)");
     print_store(u_, r, value, (*u_.k.pool)[a_.body.values[d]].type, false, -1, "", false, false,
                 gathered_offset(u_, a_.body, r));
+  }
+
+  // Its bits as they were loaded.
+  void keep_half(size_t d) {
+    const int64_t from = (*u_.k.pool)[a_.body.values[d]].whole;
+    const Ref& r = a_.body.refs[size_t(from)];
+    const bool loaded = at_once_ && (w_.moves_at_once(r) || (ends_ && w_.moves_beside(r)));
+    const std::string bits = loaded ? w_.run_of(from) + ".v[e]" : "m" + std::to_string(r.memory) + "[" + text(offset(u_, r)) + "]";
+    u_.line("tang_keep_half(" + w_.registers(a_.dst[d].memory) + ", " + w_.place(a_.dst[d].memory) + ", " + bits + ");");
   }
 
   void fill() {
@@ -128,6 +148,7 @@ private:
   const kernel::Apply& a_;
   Walk w_;
   bool fills_ = false, at_once_ = false, all_at_element_ = false;
+  bool ends_ = false; // runs may lie over the row's ends
 };
 
 class RowFold {
@@ -135,7 +156,8 @@ public:
   RowFold(Unit& u, const GpuDialect& d, const kernel::Fold& f)
       : u_(u), d_(d), f_(f), w_{u, d, f.deal, f.body, f.kept, f.folded}, n_(f.combine.size()) {
     bool element = f.body.when || !f.partial.empty();
-    for (auto& c : f.limits) element |= w_.level(c) == Walk::element;
+    ends_ = !element && !f.deal.each && w_.has_ends(f.limits);
+    for (auto& c : f.limits) element |= !ends_ && w_.level(c) == Walk::element;
     at_once_ = !element && !f.deal.each;
     for (auto* axes : {&f_.kept, &f_.folded})
       for (auto& a : *axes) u_.ranges[size_t(a.var)] = {0, std::max<int64_t>(0, a.extent - 1)};
@@ -225,12 +247,15 @@ private:
   std::string any_partial() const { return f_.partial.empty() ? "" : "(" + w_.any(f_.partial) + ")"; }
 
   void runs(BodyText& t) {
+    if (ends_) w_.load_ends(t, f_.limits, w_.touches_registers(f_.body.refs));
     w_.open_run(w_.touches_registers(f_.body.refs));
     const std::string run = w_.tests(f_.limits, Walk::run, false);
     u_.open(run.empty() ? "" : "if (" + run + ")");
-    if (at_once_) w_.load_runs(t);
+    if (ends_) w_.begin_ends(f_.limits);
+    else if (at_once_) w_.load_runs(t);
     w_.open_element();
-    term(t, joined(w_.tests(f_.limits, Walk::element, false), any_partial()));
+    const std::string one = w_.tests(f_.limits, Walk::element, false);
+    term(t, joined(ends_ ? "(whole || (" + one + "))" : one, any_partial()));
     for (int k = 0; k < 4; ++k) u_.close(); // element, run's test, run exists, run
   }
 
@@ -352,7 +377,7 @@ private:
   const kernel::Fold& f_;
   Walk w_;
   const size_t n_;
-  bool at_once_ = false, narrow_ = false;
+  bool at_once_ = false, ends_ = false, narrow_ = false;
   std::unique_ptr<FoldKeys> keys_;
 };
 } // namespace
@@ -390,9 +415,11 @@ std::string row_registers(const kernel::Kernel& k) {
                s.node);
   }
   std::string out;
-  for (auto& [m, n] : size)
-    out += "  " + std::string(element_type(k.memories[size_t(m)].format)) + " r" + std::to_string(m) + "[" +
-           number(n) + "];\n";
+  for (auto& [m, n] : size) {
+    const Memory& x = k.memories[size_t(m)];
+    out += "  " + std::string(packs(x) ? "uint32_t" : element_type(x.format)) + " r" + std::to_string(m) + "[" +
+           number(packs(x) ? ceil_div(n, 2) : n) + "];\n";
+  }
   return out;
 }
 

@@ -2,6 +2,7 @@
 // (private to the row printer).
 #pragma once
 #include <algorithm>
+#include <set>
 
 #include "tang/base/number.hpp"
 #include "tang/emit/c_body.hpp"
@@ -14,6 +15,9 @@ using kernel::Deal;
 using kernel::Home;
 
 constexpr int64_t most_unrolled = 16; // runs of a row, where no register tile asks for more
+
+// A lane keeps two elements of 16 bits in a register.
+inline bool packs(const Memory& m) { return m.home == Home::register_ && expr::row(m.format).bits == 16; }
 
 inline int64_t count(const std::vector<TileAxis>& axes) {
   int64_t n = 1;
@@ -28,6 +32,7 @@ struct Walk {
   const Deal& deal;
   const kernel::Body& body;
   std::vector<TileAxis> rows, columns;
+  std::string turn = ""; // of runs that were loaded for several turns: which one
 
   int64_t team() const { return deal.team; }
 
@@ -42,6 +47,8 @@ struct Walk {
   bool replicated(int m) const { return in_registers(m) && u.memory(m).lanes == kernel::Lanes::replicated; }
 
   std::string registers(int m) const { return "r" + std::to_string(m); }
+
+  bool packed(int m) const { return in_registers(m) && packs(u.memory(m)); }
 
   std::string place(int m) const { // of this point in a register tile
     return replicated(m) ? "rr" : "(rr * " + number(runs()) + " + c) * " + number(deal.run) + " + e";
@@ -159,15 +166,20 @@ struct Walk {
     decode(columns, "first", "_0");
   }
 
+  // A run that was loaded, and the turn's of several.
+  std::string run_of(int64_t ref) const { return "q" + std::to_string(ref) + turn; }
+
+  std::string run_type(const Memory& m) const {
+    return "TangRun<" + std::string(element_type(m.format)) + ", " + number(deal.run) + ">";
+  }
+
   // Loads of whole runs; in the text of a body their elements are called by name.
   void load_runs(BodyText& t) const {
     for (size_t r = 0; r < body.refs.size(); ++r) {
       const Ref& x = body.refs[r];
       if (moves_at_once(x)) {
         const Memory& m = u.memory(x.memory);
-        const std::string type = "TangRun<" + std::string(element_type(m.format)) + ", " + number(deal.run) +
-                                 ">",
-                          q = "q" + std::to_string(r);
+        const std::string type = run_type(m), q = run_of(int64_t(r));
         u.line("const " + type + " " + q + " = *(const " + type + "*)(m" + std::to_string(x.memory) + " + " +
                at_first(x) + ");");
         t.name_ref(int(r), load_element(u, m.format, q + ".v[e]"));
@@ -175,11 +187,16 @@ struct Walk {
     }
   }
 
+  // What an earlier statement made of packed registers is made again: kept, it would take twice the registers.
   void name_registers(BodyText& t) const {
+    std::set<int> again;
     for (size_t r = 0; r < body.refs.size(); ++r)
       if (in_registers(body.refs[r].memory)) {
         const int m = body.refs[r].memory;
-        t.name_ref(int(r), d.load(u.memory(m), registers(m), place(m), u.wide));
+        if (packed(m) && again.insert(m).second) u.line("tang_again(" + registers(m) + ");");
+        const std::string half = "tang_half_of(" + registers(m) + ", " + place(m) + ")";
+        t.name_ref(int(r), packed(m) ? load_element(u, u.memory(m).format, half)
+                                     : d.load(u.memory(m), registers(m), place(m), u.wide));
       }
   }
 
@@ -208,6 +225,103 @@ struct Walk {
       out += (out.empty() ? "" : " && ") + one + " >= 0";
     }
     return out;
+  }
+
+  // Bounds of single elements that name columns alone: what holds at both ends of a run holds for all of it.
+  bool has_ends(const kernel::Bounds& b) const {
+    bool any = false;
+    for (auto& c : b) {
+      if (level(c) != element) continue;
+      if (!c.refs.empty()) return false;
+      any = true;
+    }
+    return any && deal.run > 1;
+  }
+
+  // Whether a coordinate is at least 0 for all places of a turn.
+  bool holds_in_turn(const Affine& a, int64_t c) const {
+    std::vector<kernel::Range> vars = u.ranges;
+    const int64_t all = team() * deal.run;
+    for (auto* axes : {&rows, &columns})
+      for (auto& x : *axes) vars[size_t(x.var)] = {0, x.extent - 1};
+    if (columns.size() == 1) vars[size_t(inner())] = {c * all, c * all + all - 1};
+    if (columns.size() == 2 && columns[1].extent == all) vars[size_t(columns[0].var)] = {c, c};
+    return kernel::range(a, vars).lo >= 0;
+  }
+
+  // Turns in which a coordinate is at least 0 without a test.
+  std::string without_test(const Affine& a) const {
+    std::string out;
+    for (int64_t c = 0; c < runs(); ++c)
+      if (holds_in_turn(a, c)) out += "c == " + number(c) + " || ";
+    return out;
+  }
+
+  // Whether a whole run lies inside of such bounds.
+  std::string whole_run(const kernel::Bounds& b) const {
+    std::string out;
+    for (auto& c : b) {
+      if (level(c) != element) continue;
+      const int64_t k = coefficient(c.affine, inner());
+      const Affine rest = without(c.affine, inner()) + kernel::constant(k < 0 ? k * (deal.run - 1) : 0);
+      out += (out.empty() ? "(" : " && (") + without_test(c.affine) + text(rest) + " + " + number(k) + " * " + name(inner()) + "_0 >= 0)";
+    }
+    return out;
+  }
+
+  // A run that begins between two that could move at once: both are read.
+  bool moves_beside(const Ref& r) const {
+    if (deal.run == 1 || deal.each || columns.empty() || !pure(r) || r.checked || moves_at_once(r)) return false;
+    const Memory& m = u.memory(r.memory);
+    return m.home == Home::global && m.access == kernel::Access::read && coefficient(offset(u, r), inner()) == 1 &&
+           deal.run * expr::row(m.format).bits % 128 == 0 && columns.back().extent % deal.run == 0;
+  }
+
+  // Loads of runs of which the row's ends are read element by element, named in the text of the body. Ahead: of all turns,
+  // before any is used, where registers hold nothing else of the row.
+  void load_ends(BodyText& t, const kernel::Bounds& b, bool touches) {
+    const bool ahead = !touches_registers(body.refs) && (touches || runs() <= most_unrolled);
+    turn = "";
+    std::vector<size_t> all;
+    for (size_t r = 0; r < body.refs.size(); ++r)
+      if (moves_at_once(body.refs[r]) || moves_beside(body.refs[r])) all.push_back(r);
+    for (size_t r : all)
+      u.line(run_type(u.memory(body.refs[r].memory)) + " " + run_of(int64_t(r)) + (ahead ? "[" + number(runs()) + "];" : "[1];"));
+    turn = ahead ? "[c]" : "[0]";
+    for (size_t r : all)
+      t.name_ref(int(r), load_element(u, u.memory(body.refs[r].memory).format, run_of(int64_t(r)) + ".v[e]"));
+    if (all.empty() || !ahead) return;
+    open_run(touches);
+    const std::string test = tests(b, run, false);
+    u.open(test.empty() ? "" : "if (" + test + ")");
+    load_turn(b);
+    for (int k = 0; k < 3; ++k) u.close();
+  }
+
+  void load_turn(const kernel::Bounds& b) const {
+    u.line("const bool whole = " + whole_run(b) + ";");
+    for (size_t r = 0; r < body.refs.size(); ++r) {
+      const Ref& x = body.refs[r];
+      const bool beside = moves_beside(x);
+      if (!beside && !moves_at_once(x)) continue;
+      const std::string m = "m" + std::to_string(x.memory), type = run_type(u.memory(x.memory)), first = at_first(x);
+      const std::string inside = beside ? " && " + first + " <= " + number(u.memory(x.memory).size() - (2 * deal.run - 1)) : "";
+      u.open("if (whole" + inside + ")");
+      u.line(run_of(int64_t(r)) + " = " + (beside ? "tang_get_beside<" + number(deal.run) + ">(" + m + " + " + first + ");"
+                                                  : "*(const " + type + "*)(" + m + " + " + first + ");"));
+      u.close();
+      u.open("else");
+      open_element();
+      u.line("if (" + tests(b, element, false) + ") " + run_of(int64_t(r)) + ".v[e] = " + m + "[" + text(offset(u, x)) + "];");
+      u.close();
+      u.close();
+    }
+  }
+
+  // In the loop over runs: what was not loaded ahead, and `whole`.
+  void begin_ends(const kernel::Bounds& b) const {
+    if (turn == "[0]") load_turn(b);
+    else u.line("const bool whole = " + whole_run(b) + ";");
   }
 
   bool any_at(const kernel::Bounds& b, Level at) const {

@@ -7,6 +7,7 @@
 #include "tang/base/number.hpp"
 #include "tang/expr/effort.hpp"
 #include "tang/kernel/analyze.hpp"
+#include "tang/kernel/ragged.hpp"
 
 namespace tang::kernel {
 
@@ -14,8 +15,8 @@ namespace {
 constexpr int dear_join = 64;
 constexpr int64_t wide = 8,
                   held = 32; // neighbours a lane takes at once; columns a lane should have of a long row
-constexpr int64_t held_of_shared = 40,
-                  few_of_shared = 8192; // of a row that workgroups share; columns each has at least
+constexpr int64_t held_of_shared = 40, most_of_shared = 50, // of a row that workgroups share: columns of a lane
+                  few_of_shared = 8192; // .. and columns each of them has at least
 constexpr int least_lanes = 64; // of a workgroup
 constexpr int64_t few_rows = 16; // of a worker
 constexpr int64_t most_met = 32; // parts of a row that each lane joins at once
@@ -32,6 +33,10 @@ int64_t count(const std::vector<TileAxis>& axes, size_t from, size_t to) {
   return n;
 }
 
+bool fills(const Apply& a) {
+  return std::any_of(a.fill.begin(), a.fill.end(), [](auto& f) { return f.has_value(); });
+}
+
 // A statement by rows and columns.
 struct Line {
   std::vector<TileAxis> axes; // rows, then columns
@@ -45,9 +50,14 @@ struct Line {
   int64_t columns() const { return count(axes, lead, axes.size()); }
 };
 
+struct Given { // what was decided for the same rows
+  Teams teams;
+  int run;
+};
+
 class Rows {
 public:
-  Rows(const Kernel& k, const target::Target& t, bool maps) : k_(k), t_(t), maps_(maps) {}
+  Rows(const Kernel& k, const target::Target& t, bool maps, std::optional<Given> given = {}) : k_(k), t_(t), maps_(maps), given_(given) {}
 
   bool fits() {
     int64_t rows = 1;
@@ -95,6 +105,11 @@ public:
       lines_.push_back(std::move(l));
     }
     if ((!folds && !maps_) || columns < wide) return false;
+    columns_ = columns;
+    if (given_) {
+      teams_ = given_->teams;
+      return stays() || (folds && teams_.cluster == 1);
+    }
     if (!folds) { // what a lane keeps of its row stays in registers
       teams_ = teams(columns, all, joining, alone(t_)), teams_.rows = rows;
       return stays() && (rows <= teams_.lanes / teams_.team || rows % (teams_.lanes / teams_.team) == 0);
@@ -131,6 +146,18 @@ public:
     }
     out.body = std::move(body);
     return out;
+  }
+
+  // The same rows from aligned places on, where that moves more at once.
+  std::optional<Kernel> aligned() const {
+    const int run = widest_run();
+    if (teams_.rows != 1 || t_.access_bytes == 1 || common_run() >= run) return {};
+    const int64_t at_once = int64_t(teams_.team) * run, places = ceil_div(columns_ + run - 1, at_once) * at_once;
+    if (places / teams_.team > most_held) return {};
+    const auto k = aligned_columns(k_, columns_, run, places);
+    if (!k) return {};
+    Rows out(*k, t_, maps_, Given{teams_, run});
+    return out.fits() ? std::optional(out.run()) : std::nullopt;
   }
 
 private:
@@ -202,12 +229,55 @@ private:
       const Seat s = seat(m, teams_);
       x.team = Team::workgroup;
       x.home = s.home, x.lanes = s.lanes;
+      if (const auto f = copied(m); f && s.home == Home::register_ && s.lanes == Lanes::owned) x.format = *f;
     }
+  }
+
+  // The format of 16 bits whose elements a tile holds as they are: two of them fit a lane's register.
+  std::optional<Format> copied(size_t m) const {
+    if (t_.access_bytes == 1) return {};
+    const Ref* from = nullptr;
+    for (auto& s : k_.body) {
+      auto* a = std::get_if<Apply>(&s.node);
+      auto* f = std::get_if<Fold>(&s.node);
+      if (!a && !f) continue;
+      const std::vector<Ref>& dst = a ? a->dst : f->dst;
+      for (size_t d = 0; d < dst.size(); ++d) {
+        if (dst[d].memory != int(m)) continue;
+        if (f || from || a->body.when || fills(*a)) return {};
+        const expr::Term& t = (*k_.pool)[a->body.values[d]];
+        if (t.op != expr::Op::arg) return {};
+        from = &a->body.refs[size_t(t.whole)];
+      }
+    }
+    if (!from || from->checked || !address(k_, *from)) return {};
+    const Memory& x = k_.memories[size_t(from->memory)];
+    const bool is_half = x.format == Format::bf16 || x.format == Format::f16;
+    return x.home == Home::global && is_half ? std::optional(x.format) : std::nullopt;
+  }
+
+  // Neighbours that one access moves, of the narrowest array along columns.
+  int widest_run() const {
+    int64_t narrowest = 16;
+    for (auto& l : lines_) {
+      if (!l.body || l.columns() == 1 || l.axes.size() == l.lead) continue;
+      auto look = [&](const Ref& r) {
+        const Memory& m = k_.memories[size_t(r.memory)];
+        const auto at = address(k_, r);
+        if (m.home == Home::global && at && !r.checked && coefficient(*at, l.axes.back().var) == 1)
+          narrowest = std::min<int64_t>(narrowest, std::max(1, expr::row(m.format).bits / 8));
+      };
+      for (auto& r : l.body->refs) look(r);
+      if (!l.folds)
+        for (auto& r : *l.dst) look(r);
+    }
+    return int(std::min(wide, std::max<int64_t>(1, t_.access_bytes / narrowest)));
   }
 
   // Neighbours that every far reference along columns may move at once.
   int common_run() const {
-    int64_t run = wide, narrowest = 16;
+    if (given_) return given_->run;
+    int64_t run = wide;
     for (auto& l : lines_) {
       if (!l.body || l.columns() == 1) continue;
       while (run > 1 && l.axes.back().extent % run) run /= 2;
@@ -217,7 +287,6 @@ private:
         const auto at = address(k_, r);
         const Var v = l.axes.back().var;
         if (!at || r.checked || coefficient(*at, v) != 1) return; // element by element in any case
-        narrowest = std::min<int64_t>(narrowest, std::max(1, expr::row(m.format).bits / 8));
         for (auto& [x, c] : at->terms) {
           if (x == v) continue;
           int64_t step = c;
@@ -231,7 +300,7 @@ private:
       if (!l.folds)
         for (auto& r : *l.dst) look(r);
     }
-    return int(std::min(run, std::max<int64_t>(1, t_.access_bytes / narrowest)));
+    return int(std::min<int64_t>(run, widest_run()));
   }
 
   // Lanes that exchange registers: of a subgroup, or none.
@@ -347,8 +416,10 @@ private:
   const Kernel& k_;
   const target::Target& t_;
   const bool maps_;
+  const std::optional<Given> given_;
   std::vector<Line> lines_;
   Teams teams_;
+  int64_t columns_ = 1; // of a row
 };
 } // namespace
 
@@ -385,7 +456,7 @@ Teams teams(int64_t columns, int64_t rows, int joining, const target::Target& t)
   const int most = std::max(t.workgroup_limit, t.long_row_lanes);
   out.cluster = sharing(columns, rows, joining, t);
   if (out.cluster > 1)
-    out.team = out.cluster * std::clamp(power_above(ceil_div(columns, held_of_shared * out.cluster)),
+    out.team = out.cluster * std::clamp(power_above(ceil_div(columns, most_of_shared * out.cluster)),
                                         t.workgroup_limit, most);
   else if (columns <= held * t.lanes)
     out.team = std::min(t.lanes, power_above(ceil_div(columns, 2 * wide)));
@@ -413,6 +484,7 @@ std::optional<Kernel> deal_rows(const Kernel& k, const target::Target& t, bool m
   if (!has_teams(t)) return std::nullopt;
   Rows r(k, t, maps);
   if (!r.fits()) return std::nullopt;
+  if (auto aligned = r.aligned()) return aligned;
   return r.run();
 }
 
