@@ -1,5 +1,6 @@
 // On a machine with an NVIDIA GPU: every builder through generated CUDA, each kernel against the f64 oracle,
-// then plain timings. Usage: verify_cuda [FOLDER for results] [builder ..]. Exit status 0: nothing failed.
+// then plain timings. Usage: verify_cuda [FOLDER for results] [builder ..]. Exit status 0: nothing failed. The name `large`
+// asks for arrays of more than 2^31 elements, which take half a minute and 24 GiB of device memory.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -8,7 +9,10 @@
 #include <fstream>
 #include <random>
 
+#include "large_arrays.hpp"
 #include "tang/models/cases.hpp"
+#include "tang/models/norms.hpp"
+#include "tang/models/softmax.hpp"
 #include "tang/base/hash.hpp"
 #include "tang/run/cuda.hpp"
 #include "tang/verify/verify.hpp"
@@ -138,6 +142,19 @@ ir::Graph attention(int64_t heads, int64_t n, int64_t d) {
   b.output(models::attention(q, k, v, o).out, "out");
   return b.graph();
 }
+
+// Rows that begin at any place in memory: those of a part of an array, with what lies along them at their own places.
+ir::Graph odd_rows(int64_t m, int64_t n, ir::Format f) {
+  ir::Builder b;
+  ir::Tensor x = b.input("x", {m, n + 5}, f), gain = b.param("gain", {n}, f);
+  auto [i] = ir::axes<"i">();
+  const ir::Axis j = ir::axis("j", ir::Extent(n));
+  const ir::Scalar part = x(i, ir::Index(j) + ir::Index(3));
+  b.output(ir::map({i, j}, gain(j) * part * ir::recip(1.0 + ir::sum(j, ir::square(part)) / double(n))), "y", f);
+  b.output(models::softmax(b.input("z", {m, n}, f)), "p", f);
+  b.output(models::layer_norm(b.input("u", {m, n}, f), gain, b.param("bias", {n}, f)), "w", f);
+  return b.graph();
+}
 } // namespace
 
 int main(int argc, char** argv) {
@@ -170,6 +187,13 @@ int main(int argc, char** argv) {
                  {}, 1e-5, *compiler, gpu, t);
     }
     verify_one("attention 8x512", attention(8, 512, 64), {}, 1e-5, *compiler, gpu, t);
+    for (int64_t n : {2057, 4099, 9001, 20003, 70001})
+      for (auto f : {ir::Format::f32, ir::Format::bf16}) {
+        const std::string name = "odd rows " + std::to_string(n) + " " + expr::row(f).name;
+        verify_one(name, odd_rows(9, n, f), {}, f == ir::Format::f32 ? 1e-5 : 1e-2, *compiler, gpu, t);
+      }
+    if (std::any_of(argv + std::min(argc, 2), argv + argc, [](const char* x) { return std::string(x) == "large"; }))
+      bench::verify_large(*compiler, gpu, [&](const std::string& line) { t.say(line); }, t.passed, t.failed);
     t.say(row("%d passed, %d failed (%d compilations, %.1f s)", t.passed, t.failed, compiler->runs(),
               std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()));
     if (argc <= 2 && !t.failed) {
