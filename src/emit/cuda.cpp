@@ -52,7 +52,6 @@ TANG uint16_t tang_cvt_to_bf16(float x) { uint16_t h; asm("cvt.rn.bf16.f32 %0, %
 #define tang_to_f16 tang_cvt_to_f16
 #define tang_to_bf16 tang_cvt_to_bf16
 template <class T, int N> struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) TangRun { T v[N]; };
-template <class T, int N> TANG void tang_put(T* p, const TangRun<T, N>& w) { *(TangRun<T, N>*)p = w; }
 // Two elements of 16 bits in each register of r.
 TANG uint16_t tang_half_of(const uint32_t* r, int i) { return (uint16_t)(r[i >> 1] >> 16 * (i & 1)); }
 TANG void tang_keep_half(uint32_t* r, int i, uint16_t h) {
@@ -82,13 +81,13 @@ template <int N, class T> TANG TangRun<T, N> tang_get_beside(const T* p) {
   }
   return out;
 }
-// Marked to leave the caches first.
-template <class T, int N> TANG void tang_put_past(T* p, const TangRun<T, N>& w) {
-  if constexpr (sizeof(T) * N % 16 == 0)
-    for (int k = 0; k < (int)(sizeof(T) * N / 16); ++k) __stcs((uint4*)p + k, ((const uint4*)&w)[k]);
-  else
-    *(TangRun<T, N>*)p = w;
-}
+// In pieces of 16 bytes, where an assignment might be taken apart; `tang_put_past` marks them to leave the caches first.
+#define TANG_PUT(NAME, STORE) template <class T, int N> TANG void NAME(T* p, const TangRun<T, N>& w) { \
+  if constexpr (sizeof(T) * N % 16 == 0) \
+    for (int k = 0; k < (int)(sizeof(T) * N / 16); ++k) STORE((uint4*)p + k, ((const uint4*)&w)[k]); \
+  else *(TangRun<T, N>*)p = w; }
+TANG_PUT(tang_put, __stwb)
+TANG_PUT(tang_put_past, __stcs)
 // Integers in the order of the values: no sign of 0, one NaN above all numbers. The other way round, NaN stays above.
 TANG int tang_rank_of(float y) { const int u = __float_as_int(y); return u ^ ((u >> 31) & 0x7fffffff); }
 TANG int tang_rank(float x) { float y; asm("add.f32 %0, %1, 0f00000000;" : "=f"(y) : "f"(x)); return tang_rank_of(y); }

@@ -171,7 +171,10 @@ TEST(workgroups, a_row_is_read_once_into_registers) {
     const kernel::Body* b = nullptr;
     if (auto* a = std::get_if<kernel::Apply>(&s.node)) b = &a->body;
     if (auto* f = std::get_if<kernel::Fold>(&s.node)) b = &f->body;
-    for (size_t r = 0; b && r < b->refs.size(); ++r) reads += b->refs[r].memory == 0 || k.memories[size_t(b->refs[r].memory)].format == Format::bf16;
+    for (size_t r = 0; b && r < b->refs.size(); ++r) {
+      const kernel::Memory& m = k.memories[size_t(b->refs[r].memory)];
+      reads += m.home == kernel::Home::global && (b->refs[r].memory == 0 || m.format == Format::bf16);
+    }
   }
   EXPECT_EQ(reads, 1) << kernel::print(k);
   EXPECT_LE(kernel::tile_bytes(k), 256); // parts of a fold; the rows lie in registers
