@@ -449,7 +449,7 @@ bool is_flat(const Kernel& k, const Ref& r, const std::vector<TileAxis>& axes) {
 }
 
 // Short rows: a lane for every run of neighbours, several rows a subgroup (262144 rows of 64, rms norm, H200, 2026-12-01:
-// 17.5 us, 19.2 with two runs a lane). Long ones: as many lanes as
+// 18.8 us, 20.0 with two runs a lane). Long ones: as many lanes as
 // leave each a few dozen columns. Several rows a team in turn where they are short, so that enough bytes are
 // on their way.
 Teams teams(int64_t columns, int64_t rows, int joining, const target::Target& t) {
