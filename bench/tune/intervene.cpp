@@ -118,18 +118,32 @@ std::vector<Change> changes(const Setup& s) {
   const auto names = tune::unweighted({}, s.machine);
   for (size_t k = 0; k < names.size(); ++k)
     for (auto& p : race_problems())
-      if (!tune::is_as_probed(names[k].name) && (p.name.rfind("matmul", 0) == 0 || p.name == "full attention h8 n256 d64"))
+      if (tune::is_learned(names[k].name) && (p.name.rfind("matmul", 0) == 0 || p.name == "full attention h8 n256 d64"))
         if (auto c = pair_of(s, p, k, names[k].name)) out.push_back(std::move(*c));
   return out;
 }
 
-tune::Sample timed(const Setup& s, const Side& x) {
-  const eval::Inputs in = inputs_of(x.graph);
+tune::Bench bench_of(const Setup& s, const Side& x, const eval::Inputs& in) {
   tune::Bench b{x.graph, in, s.options, s.compiler, tune::reference_of(x.graph, in, s.options, s.compiler)};
   b.options.optimize = x.options.optimize;
-  const auto t = tune::measure(b, {x.options.schedule}, 0.15, 15);
-  if (t[0].kind != tune::Trial::ok) throw Error({}, "an intervention's program is not right: " + t[0].why, {}, "look at it first");
-  return t[0].whole;
+  return b;
+}
+
+std::vector<tune::Sample> timed(const tune::Bench& b, const std::vector<schedule::Schedule>& all) {
+  std::vector<tune::Sample> out;
+  for (auto& t : tune::measure(b, all, 0.15, 15)) {
+    if (t.kind != tune::Trial::ok) throw Error({}, "an intervention's program is not right: " + t.why, {}, "look at it first");
+    out.push_back(t.whole);
+  }
+  return out;
+}
+
+// Two schedules of one graph are timed in turns, two graphs one after the other.
+std::vector<tune::Sample> timed(const Setup& s, const Change& c) {
+  const eval::Inputs before = inputs_of(c.before.graph), after = inputs_of(c.after.graph);
+  const tune::Bench b = bench_of(s, c.before, before);
+  if (ir::hash(c.before.graph) == ir::hash(c.after.graph)) return timed(b, {c.before.options.schedule, c.after.options.schedule});
+  return {timed(b, {c.before.options.schedule})[0], timed(bench_of(s, c.after, after), {c.after.options.schedule})[0]};
 }
 } // namespace
 
@@ -153,7 +167,8 @@ ordered_json intervene(const Setup& s, const ordered_json& predicted) {
         for (auto* x : {&c.before, &c.after}) s.compiler->compile(run::source(run::derive(x->graph, x->options), x->options));
         continue;
       }
-      const tune::Sample a = timed(s, c.before), b = timed(s, c.after);
+      const auto times = timed(s, c);
+      const tune::Sample &a = times[0], &b = times[1];
       const double saved = (a.median - b.median) * 1e6, wanted = p["saving_us"];
       std::printf("%-20s predicted %8.2f us, saved %8.2f of %8.2f  %s\n", c.term.c_str(), wanted, saved, a.median * 1e6, c.what.c_str());
       std::fflush(stdout);

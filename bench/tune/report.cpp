@@ -177,8 +177,8 @@ int report(const std::string& prefix, const std::vector<std::string>& parts) {
   md += "| | needed: mean, worst | | 5%, 15% | 1.5%, 5% |\n\n## The weights of the estimate\n\n"
         "Learned in two ways from every candidate of both numbers of threads: by least squares of relative errors, and from pairs of candidates of one\n"
         "group whose intervals are disjoint (`tune::pairwise`; " + std::to_string(tune::pairs(judged)) + " pairs). Then each graph is left out in turn, with both\n"
-        "numbers of threads, and picked with weights that never saw it. Those of the source are pairwise. `tang cache train` does the same with what the\n"
-        "tuning cache holds.\n\n" + learned(groups);
+        "numbers of threads, and picked with weights that never saw it. Those of the source are what savings of one term were (below). `tang cache train`\n"
+        "learns from pairs of what the tuning cache holds.\n\n" + learned(groups);
   md += "\n## The floor\n\nPairs of a kernel and a schedule whose fastest run is below their floor (`tune::floor`, the same function as in `tang why`); needed: none.\n\n| where | pairs | below | largest floor / fastest run | mean |\n|---|---|---|---|---|\n";
   double largest = 0, sum = 0;
   for (auto& g : groups)

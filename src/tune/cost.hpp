@@ -63,8 +63,8 @@ Time floor(const Work& w, const Machine& m, bool cold = false);
 std::vector<Term> unweighted(const Work& w, const Machine& m);
 // Of the terms that `unweighted` gives for a CPU, as this source has them.
 const std::vector<double>& weights();
-// Whether a CPU's term is taken as it was probed: its weight is not learned.
-bool is_as_probed(const std::string& term);
+// Whether the tile race can weigh a CPU's term (ranking.hpp): of others the weight is the source's.
+bool is_learned(const std::string& term);
 // Ranks schedules; a weighted sum of what does not overlap. A machine that has weights of its own
 // (ranking.hpp) is estimated with them.
 Time estimate(const Work& w, const Machine& m);

@@ -32,7 +32,6 @@ std::vector<Term> terms_of_cpu(const Work& w, const Machine& m) {
           {"second level", idle * w.near / middle.read.typical},
           {"reads by index",
            idle * (w.gathered / middle.read.typical + w.scattered / m.levels.back().read.typical)},
-          {"further kernels", double(std::max<int64_t>(0, w.launches - 1)) * 1e-6},
           {"launches", double(w.launches) * (w.workgroups > 1 ? m.launch : m.call)}};
 }
 
@@ -60,27 +59,26 @@ std::vector<Term> unweighted(const Work& w, const Machine& m) {
   return m.one.empty > 0 ? terms_of_gpu(w, m) : terms_of_cpu(w, m);
 }
 
-bool is_as_probed(const std::string& term) {
-  return term == "other arithmetic" || term == "exponentials" || term == "reads by index" ||
-         term == "launches";
+bool is_learned(const std::string& term) {
+  return term != "other arithmetic" && term != "exponentials" && term != "reads by index" &&
+         term != "launches";
 }
 
-// Learned from pairs of candidates of the tile race on one and on two threads of a CPU of 8 lanes: they say
-// who is faster, not how long each resource is busy (`bench_tune report` prints them as they come out of
-// today's race, and what they pick of each graph that they never saw: docs/results/tune.md, decision 48).
+// What savings of one term were, not who is faster: pairs find the same terms (`bench_tune report` prints
+// their weights beside these, what they pick of each graph that they never saw, and which savings were as
+// predicted: docs/results/tune.md, decision 48).
 const std::vector<double>& weights() {
   static const std::vector<double> all = {
-      1.18, // contractions, at the probe's rate
-      2.85, // operands of a block that arithmetic waits for
-      2.18, // accumulators that it waits for
-      86,   // vector multiply-adds that starting and ending a register block costs
+      1.0,  // contractions run at the probe's rate
+      1.7,  // operands of a block that arithmetic waits for
+      2.2,  // accumulators that it waits for
+      17,   // vector multiply-adds that starting and ending a register block costs
       1.0,  // other arithmetic, where there is no contraction to hide behind
-      1.0,  // exponentials
-      1.0,  // loads and stores of statements do not overlap with arithmetic
-      0.20, // the second level feeds contractions mostly ahead of time
-      1.0,  // lines of reads by index, as probed
-      6.0,  // us of a further kernel: operands leave the near caches
-      1.0}; // launches
+      0.45, // exponentials: 2^x takes half of the probe's polynomial
+      0.85, // loads and stores of statements do not overlap with arithmetic
+      0.08, // the second level feeds contractions ahead of time
+      1.2,  // lines of reads by index
+      4.0}; // launches: another kernel's text and arguments are cold
   return all;
 }
 

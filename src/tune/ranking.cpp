@@ -71,7 +71,7 @@ Prior prior_of_cpu() {
   Machine any;
   any.levels = {{}};
   Prior p{weights(), {}};
-  for (auto& t : unweighted({}, any)) p.fixed.push_back(is_as_probed(t.name));
+  for (auto& t : unweighted({}, any)) p.fixed.push_back(!is_learned(t.name));
   return p;
 }
 

@@ -36,7 +36,7 @@ struct Prior {
   std::vector<char> fixed;
 };
 
-Prior prior_of_cpu(); // of the source: terms that were probed as they are stay (`is_as_probed`)
+Prior prior_of_cpu(); // of the source; those that the race cannot weigh stay (`is_learned`)
 
 using Groups = std::vector<const JudgedGroup*>;
 // Weights >= 0 whose estimates have the least squares of relative errors over all candidates.

@@ -73,13 +73,13 @@ TEST(tune_cost, reads_by_index_cost_their_lines) {
   EXPECT_EQ(work(1 << 20, 1).scattered, 1000 * 64.0);
   EXPECT_EQ(work(1000, 32).gathered, 1000 * 128.0);
   EXPECT_EQ(work(1000, 24).gathered, 1000 * 128.0); // 96 bytes are two lines
-  auto seconds = [](const tune::Time& t) {
-    for (auto& x : t.terms)
+  auto seconds = [](const tune::Work& w) {
+    for (auto& x : tune::unweighted(w, tests::made_up()))
       if (x.name == "reads by index") return x.seconds;
     return -1.0;
   };
-  EXPECT_NEAR(seconds(tune::estimate(work(1000, 1), tests::made_up())), 64e3 / 50e9, 1e-12);
-  EXPECT_NEAR(seconds(tune::estimate(work(1 << 20, 1), tests::made_up())), 64e3 / 10e9, 1e-12);
+  EXPECT_NEAR(seconds(work(1000, 1)), 64e3 / 50e9, 1e-12);
+  EXPECT_NEAR(seconds(work(1 << 20, 1)), 64e3 / 10e9, 1e-12);
 }
 // Of a table that is read by index only the rows that are known to differ are surely read.
 TEST(tune_cost, the_floor_counts_rows_that_are_known_to_differ) {
