@@ -61,15 +61,6 @@ ir::Graph looked_up(int64_t rows, int64_t table, bool by_index) {
   return g.graph();
 }
 
-ir::Graph chain(int64_t n, int length) { // maps over few elements, each a kernel of its own
-  ir::Builder g;
-  auto [i, j] = axes<"i j">();
-  Tensor x = g.input("x", {n, n});
-  for (int k = 0; k < length; ++k) x = map({i, j}, x(i, j) * 1.25 + x(j, i));
-  g.output(x, "y");
-  return g.graph();
-}
-
 // Two schedules of a problem's main group with the largest saving in one term, of those pairs in which all other terms
 // together move by less than a third of it.
 std::optional<Change> pair_of(const Setup& s, const Problem& p, size_t term, const std::string& name) {
@@ -111,9 +102,6 @@ std::vector<Change> changes(const Setup& s) {
   out.push_back({"statements' bytes", "sum of 6 arrays of 24 x 48 -> of 2", side(s, map_of(24, 48, 6, false)), side(s, map_of(24, 48, 2, false))});
   out.push_back({"reads by index", "2^22 floats looked up, 2^18 times -> in order", side(s, looked_up(1 << 18, 1 << 22, true)), side(s, looked_up(1 << 18, 1 << 22, false))});
   out.push_back({"reads by index", "2^16 floats looked up, 2^16 times -> in order", side(s, looked_up(1 << 16, 1 << 16, true)), side(s, looked_up(1 << 16, 1 << 16, false))});
-  run::Options apart = s.options;
-  schedule::Schedule each = schedule::as_written();
-  out.push_back({"launches", "nine kernels of 16 x 16 -> one", side(s, chain(16, 9), each), side(s, chain(16, 1), each)});
   // Each learned term, of four products and of an attention.
   const auto names = tune::unweighted({}, s.machine);
   for (size_t k = 0; k < names.size(); ++k)

@@ -16,7 +16,6 @@ std::vector<Term> terms_of_cpu(const Work& w, const Machine& m) {
   const Level& near = m.levels.front();
   const Level& middle = m.levels[std::min<size_t>(1, m.levels.size() - 1)];
   const double idle = idle_share(w, m), each = idle / m.workers;
-  const double vector_fma = 2.0 * m.lanes * m.workers / m.fma.typical;
   const double arithmetic = idle * w.padded / m.fma.typical;
   // Beyond arithmetic: operands of a block come from the first level, a vector each; terms of a block are
   // added one after the other, so too few accumulators leave the unit waiting.
@@ -25,14 +24,12 @@ std::vector<Term> terms_of_cpu(const Work& w, const Machine& m) {
   return {{"contractions", arithmetic},
           {"operands of register blocks", std::max(0.0, operands - arithmetic)},
           {"chains of register blocks", std::max(0.0, chains - arithmetic)},
-          {"register blocks", each * w.blocks * vector_fma},
           {"other arithmetic", w.padded > 0 ? 0 : idle * w.plain / (m.fma.typical / 2)},
           {"exponentials", idle * w.special / m.exp.typical},
           {"statements' bytes", idle * w.moved / near.read.typical},
           {"second level", idle * w.near / middle.read.typical},
           {"reads by index",
-           idle * (w.gathered / middle.read.typical + w.scattered / m.levels.back().read.typical)},
-          {"launches", double(w.launches) * (w.workgroups > 1 ? m.launch : m.call)}};
+           idle * (w.gathered / middle.read.typical + w.scattered / m.levels.back().read.typical)}};
 }
 
 // How many of a GPU's terms are busy at the same time as the others: of these the longest counts.
@@ -60,8 +57,7 @@ std::vector<Term> unweighted(const Work& w, const Machine& m) {
 }
 
 bool is_learned(const std::string& term) {
-  return term != "other arithmetic" && term != "exponentials" && term != "reads by index" &&
-         term != "launches";
+  return term != "other arithmetic" && term != "exponentials" && term != "reads by index";
 }
 
 // What savings of one term were, not who is faster: pairs find the same terms (`bench_tune report` prints
@@ -72,13 +68,11 @@ const std::vector<double>& weights() {
       1.0,  // contractions run at the probe's rate
       1.7,  // operands of a block that arithmetic waits for
       2.2,  // accumulators that it waits for
-      17,   // vector multiply-adds that starting and ending a register block costs
       1.0,  // other arithmetic, where there is no contraction to hide behind
       0.45, // exponentials: 2^x takes half of the probe's polynomial
       0.85, // loads and stores of statements do not overlap with arithmetic
       0.08, // the second level feeds contractions ahead of time
-      1.2,  // lines of reads by index
-      4.0}; // launches: another kernel's text and arguments are cold
+      1.2}; // lines of reads by index
   return all;
 }
 
