@@ -70,7 +70,7 @@ const std::vector<double>& weights() {
       2.2,  // accumulators that it waits for
       1.0,  // other arithmetic, where there is no contraction to hide behind
       0.45, // exponentials: 2^x takes half of the probe's polynomial
-      0.85, // loads and stores of statements do not overlap with arithmetic
+      0.7,  // loads and stores of statements do not overlap with arithmetic
       0.08, // the second level feeds contractions ahead of time
       1.2}; // lines of reads by index
   return all;

@@ -146,7 +146,7 @@ TEST(tune_ranking, an_artefact_survives_and_names_its_terms) {
 TEST(tune_ranking, a_machine_is_estimated_with_its_weights) {
   tune::Machine m = tests::made_up();
   tune::Work w;
-  w.launches = w.workgroups = 1, w.padded = 90e9, w.moved = 100e9;
+  w.launches = w.workgroups = 1, w.padded = 90e9, w.moved = 500e9;
   m.weights.assign(tune::weights().size(), 0);
   m.weights[0] = 2;
   EXPECT_NEAR(tune::estimate(w, m).seconds, 2, 1e-9);
