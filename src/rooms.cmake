@@ -15,7 +15,8 @@ tang_room(schedule USES ir target)     # schedules as plain data; legality; the 
 tang_room(eval     USES ir LIBS Threads::Threads FLAGS -O3 -ffp-contract=off)
 tang_room(rewrite  USES ir             # one file a rule, each with its law; the driver; the trace
   APART keyed_rows narrow_operands part_sums row_weights stored_operands turned_alike)
-tang_room(grad     USES rewrite)       # reverse and forward mode: comprehension -> comprehensions; the stabilizing-max proof
+tang_room(grad     USES rewrite        # reverse and forward mode: comprehension -> comprehensions; the stabilizing-max proof
+  APART tangent)
 tang_room(text     USES schedule grad) # the `.tang` notation and schedules: parse, print, diagnose
 tang_room(plan     USES schedule)      # groups, roles, flush, placement, buffers, donation
 tang_room(models   FOLDER models USES eval grad   # builders: clients of tang.hpp only

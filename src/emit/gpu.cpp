@@ -236,26 +236,28 @@ std::string Printer::run() {
   u.indent = 1;
   const std::string each = number(k_.lanes / k_.cluster), ways = number(k_.cluster);
   check(k_.cluster == 1 || (!turns && !padded), "workgroups of a cluster take no turns");
+  // Counted in 32 bits where that is enough: division of 64 bits is slow, and one driver has been seen to get it wrong.
+  const std::string number_type = all < INT32_MAX / 2 ? d.counter : d.integer;
   if (k_.cluster > 1) {
     u.line(d.cluster_arrives);
     u.line(d.constant(d.counter, "lane",
                       d.cast(d.counter, d.group + " % " + ways + " * " + each + " + " + d.lane)));
-    u.line(d.constant(d.integer, "wg", d.cast(d.integer, d.group + " / " + ways)));
+    u.line(d.constant(number_type, "wg", d.cast(number_type, d.group + " / " + ways)));
   } else {
     u.line(d.constant(d.counter, "lane", d.cast(d.counter, d.lane)));
   }
   if (turns)
-    u.open(d.loop(d.integer, "wg", d.cast(d.integer, d.group), "wg < " + number(all),
-                  d.cast(d.integer, d.launched)));
+    u.open(d.loop(number_type, "wg", d.cast(number_type, d.group), "wg < " + number(all),
+                  d.cast(number_type, d.launched)));
   else if (k_.cluster == 1)
-    u.line(d.constant(d.integer, "wg", d.cast(d.integer, d.group)));
+    u.line(d.constant(number_type, "wg", d.cast(number_type, d.group)));
   if (padded) u.open("if (wg < " + number(all) + ")");
   std::string left = "wg";
   for (size_t g = k_.grid.size(); g-- > 0;) {
     auto& x = k_.grid[g];
     const std::string blocks = divisor(ceil_div(x.extent, x.step));
-    u.line(d.constant(d.integer, name(x.var),
-                      (g ? left + " % " + blocks : left) + (x.step == 1 ? "" : " * " + number(x.step))));
+    u.line(d.constant(d.integer, name(x.var), d.cast(d.integer, g ? "(" + left + " % " + blocks + ")" : left) +
+                                                  (x.step == 1 ? "" : " * " + number(x.step))));
     left = "(" + left + " / " + blocks + ")";
   }
   block(k_.body);

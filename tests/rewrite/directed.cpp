@@ -84,6 +84,19 @@ TEST(directed, definition_form_undoes_stabilize_and_stabilize_redoes_it) {
   EXPECT_EQ(folds, 4);  // q k, max, l, o
   expect_refines(g, formed, h.feed, "definition form");
 }
+TEST(directed, a_component_that_reads_a_partial_map_has_no_term_in_definition_form_either) {
+  Builder b;
+  auto s = b.input("s", {5}), x = b.input("x", {4, 3});
+  auto [i, c, j] = axes<"i c j">();
+  const Tensor part = map({i, c}, masked(c <= i, x(i, c)), "part");
+  auto state = fold(online_softmax(2), j, {s(j), part(i, c), 3.0});
+  b.output(map({i, c}, state[2]), "threes");
+  b.output(map({i, c}, state[1]), "parts");
+  const Feed f{{"s", u(1, {5})}, {"x", u(2, {4, 3})}};
+  expect_refines(b.graph(), rewrite::definition_form(b.graph()), f, "definition form");
+  const auto formed = rewrite::definition_form_rule().apply(b.graph());
+  if (formed) expect_refines(b.graph(), formed->graph, f, "its rule");
+}
 TEST(directed, merged_heads_are_a_view_and_their_axis_is_split) {
   const Graph g = rewrite::reshape().witness();
   auto o = rewrite::optimize(g);
