@@ -29,7 +29,7 @@ Roles parts(int n, const ir::Graph& g) {
 }
 
 Roles copies(bool beneath, bool ta, bool tb, int cluster = 2) {
-  const ir::Graph g = matmul(ta ? 512 : 256, tb ? 64 : 256, 200, ta, tb);
+  const ir::Graph g = matmul(ta ? 512 : 256, tb ? 64 : 256, 136, ta, tb);
   const int64_t columns = tb ? 32 : 64;
   return product(g, {ta ? 128 : 64, columns, 64}, [&](target::Roles& f) {
     f.cluster = cluster, f.beneath = beneath;

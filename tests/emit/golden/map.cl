@@ -1,7 +1,7 @@
 kernel __attribute__((reqd_work_group_size(64, 1, 1))) void map(global const float* const m0, global float* const m1) {
   const int lane = (int)get_local_id(0);
-  const int64_t wg = (int64_t)get_group_id(0);
-  const int64_t x0 = wg * 32;
+  const int wg = (int)get_group_id(0);
+  const int64_t x0 = (int64_t)wg * 32;
   for (int p0 = (int)lane; p0 < 32; p0 += 64) {
     const int64_t x1 = p0;
     if ((-x0 - x1 + 99) >= 0) {

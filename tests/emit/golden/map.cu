@@ -1,8 +1,8 @@
 extern "C" __global__ void __launch_bounds__(64, 1) map(const float* const m0, float* const m1) {
   tang_follow();
   const int lane = (int)threadIdx.x;
-  const int64_t wg = (int64_t)blockIdx.x;
-  const int64_t x0 = wg * 32;
+  const int wg = (int)blockIdx.x;
+  const int64_t x0 = (int64_t)wg * 32;
   for (int p0 = (int)lane; p0 < 32; p0 += 64) {
     const int64_t x1 = p0;
     if ((-x0 - x1 + 99) >= 0) {

@@ -1,7 +1,7 @@
 kernel void map(device const float* m0 [[buffer(0)]], device float* m1 [[buffer(1)]], threadgroup uchar* shared [[threadgroup(0)]], uint lane_id [[thread_index_in_threadgroup]], uint group_id [[threadgroup_position_in_grid]], uint groups [[threadgroups_per_grid]]) {
   const int lane = (int)lane_id;
-  const int64_t wg = (int64_t)group_id;
-  const int64_t x0 = wg * 32;
+  const int wg = (int)group_id;
+  const int64_t x0 = (int64_t)wg * 32;
   for (int p0 = (int)lane; p0 < 32; p0 += 64) {
     const int64_t x1 = p0;
     if ((-x0 - x1 + 99) >= 0) {

@@ -4,9 +4,9 @@ kernel __attribute__((reqd_work_group_size(64, 1, 1))) void matmul(global const 
   local float* const m4 = (local float*)(shared + 128);
   local float* const m5 = (local float*)(shared + 256);
   const int lane = (int)get_local_id(0);
-  const int64_t wg = (int64_t)get_group_id(0);
-  const int64_t x1 = wg % 3 * 8;
-  const int64_t x0 = (wg / 3) * 8;
+  const int wg = (int)get_group_id(0);
+  const int64_t x1 = (int64_t)(wg % 3) * 8;
+  const int64_t x0 = (int64_t)(wg / 3) * 8;
   for (int p0 = (int)lane; p0 < 64; p0 += 64) {
     const int64_t x3 = p0 / 8;
     const int64_t x4 = (p0) % 8;

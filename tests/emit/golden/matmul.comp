@@ -7,9 +7,9 @@ shared float m4[32];
 shared float m5[64];
 void main() {
   const int lane = int(gl_LocalInvocationIndex);
-  const int64_t wg = int64_t((gl_WorkGroupID.x + gl_WorkGroupID.y * gl_NumWorkGroups.x));
-  const int64_t x1 = wg % 3 * 8;
-  const int64_t x0 = (wg / 3) * 8;
+  const int wg = int((gl_WorkGroupID.x + gl_WorkGroupID.y * gl_NumWorkGroups.x));
+  const int64_t x1 = int64_t((wg % 3)) * 8;
+  const int64_t x0 = int64_t((wg / 3)) * 8;
   for (int p0 = int(lane); p0 < 64; p0 += 64) {
     const int64_t x3 = p0 / 8;
     const int64_t x4 = (p0) % 8;

@@ -5,9 +5,9 @@ extern "C" __global__ void __launch_bounds__(64, 1) matmul(const float* const m0
   float* const m4 = (float*)(shared + 128);
   float* const m5 = (float*)(shared + 256);
   const int lane = (int)threadIdx.x;
-  const int64_t wg = (int64_t)blockIdx.x;
-  const int64_t x1 = wg % 3 * 8;
-  const int64_t x0 = (wg / 3) * 8;
+  const int wg = (int)blockIdx.x;
+  const int64_t x1 = (int64_t)(wg % 3) * 8;
+  const int64_t x0 = (int64_t)(wg / 3) * 8;
   for (int p0 = (int)lane; p0 < 64; p0 += 64) {
     const int64_t x3 = p0 / 8;
     const int64_t x4 = (p0) % 8;

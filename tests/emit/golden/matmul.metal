@@ -3,9 +3,9 @@ kernel void matmul(device const float* m0 [[buffer(0)]], device const float* m1 
   threadgroup float* const m4 = (threadgroup float*)(shared + 128);
   threadgroup float* const m5 = (threadgroup float*)(shared + 256);
   const int lane = (int)lane_id;
-  const int64_t wg = (int64_t)group_id;
-  const int64_t x1 = wg % 3 * 8;
-  const int64_t x0 = (wg / 3) * 8;
+  const int wg = (int)group_id;
+  const int64_t x1 = (int64_t)(wg % 3) * 8;
+  const int64_t x0 = (int64_t)(wg / 3) * 8;
   for (int p0 = (int)lane; p0 < 64; p0 += 64) {
     const int64_t x3 = p0 / 8;
     const int64_t x4 = (p0) % 8;

@@ -2,8 +2,8 @@ kernel __attribute__((reqd_work_group_size(64, 1, 1))) void row_fold(global cons
   local uchar shared[256] __attribute__((aligned(16)));
   local float* const m2 = (local float*)(shared + 0);
   const int lane = (int)get_local_id(0);
-  const int64_t wg = (int64_t)get_group_id(0);
-  const int64_t x0 = wg * 2;
+  const int wg = (int)get_group_id(0);
+  const int64_t x0 = (int64_t)wg * 2;
   for (int p0 = (int)lane; p0 < 32; p0 += 64) {
     const int64_t x1 = p0 / 16;
     const int64_t x3 = (p0) % 16;

@@ -4,8 +4,8 @@ layout(std430, set = 0, binding = 1) buffer B1 { float m1[]; };
 shared float m2[64];
 void main() {
   const int lane = int(gl_LocalInvocationIndex);
-  const int64_t wg = int64_t((gl_WorkGroupID.x + gl_WorkGroupID.y * gl_NumWorkGroups.x));
-  const int64_t x0 = wg * 2;
+  const int wg = int((gl_WorkGroupID.x + gl_WorkGroupID.y * gl_NumWorkGroups.x));
+  const int64_t x0 = int64_t(wg) * 2;
   for (int p0 = int(lane); p0 < 32; p0 += 64) {
     const int64_t x1 = p0 / 16;
     const int64_t x3 = (p0) % 16;

@@ -3,8 +3,8 @@ extern "C" __global__ void __launch_bounds__(64, 1) row_fold(const float* const 
   extern __shared__ __align__(16) unsigned char shared[];
   float* const m2 = (float*)(shared + 0);
   const int lane = (int)threadIdx.x;
-  const int64_t wg = (int64_t)blockIdx.x;
-  const int64_t x0 = wg * 2;
+  const int wg = (int)blockIdx.x;
+  const int64_t x0 = (int64_t)wg * 2;
   for (int p0 = (int)lane; p0 < 32; p0 += 64) {
     const int64_t x1 = p0 / 16;
     const int64_t x3 = (p0) % 16;

@@ -1,8 +1,8 @@
 kernel void row_fold(device const float* m0 [[buffer(0)]], device float* m1 [[buffer(1)]], threadgroup uchar* shared [[threadgroup(0)]], uint lane_id [[thread_index_in_threadgroup]], uint group_id [[threadgroup_position_in_grid]], uint groups [[threadgroups_per_grid]]) {
   threadgroup float* const m2 = (threadgroup float*)(shared + 0);
   const int lane = (int)lane_id;
-  const int64_t wg = (int64_t)group_id;
-  const int64_t x0 = wg * 2;
+  const int wg = (int)group_id;
+  const int64_t x0 = (int64_t)wg * 2;
   for (int p0 = (int)lane; p0 < 32; p0 += 64) {
     const int64_t x1 = p0 / 16;
     const int64_t x3 = (p0) % 16;

@@ -8,7 +8,7 @@ fn main(@builtin(local_invocation_index) lane_id: u32, @builtin(workgroup_id) gr
   _ = &m1;
   let lane: i32 = i32(lane_id);
   let wg: i32 = i32((group_id.x + group_id.y * groups.x));
-  let x0: i32 = wg * 2;
+  let x0: i32 = i32(wg) * 2;
   for (var p0: i32 = i32(lane); p0 < 32; p0 += 64) {
     let x1: i32 = p0 / 16;
     let x3: i32 = (p0) % 16;
