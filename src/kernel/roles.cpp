@@ -166,7 +166,7 @@ void Expander::finish_first(size_t n, std::vector<Flying>& flying, Block& to) {
     }
   }
   put(to, std::move(x));
-  if (!kept.empty()) put(to, When{beyond(1), std::move(kept)});
+  if (!kept.empty()) put(to, When{beyond(1), std::move(kept), {}});
   to.insert(to.end(), released.begin(), released.end());
   flying.erase(flying.begin(), flying.begin() + int64_t(n));
 }

@@ -196,7 +196,7 @@ struct Loop { // v = from, from + step, .. while it is on this side of `to` (exc
 struct When {
   Affine at_least_0;
   Block then;
-  Block otherwise = {};
+  Block otherwise;
 };
 
 struct Teams { // once for each math team

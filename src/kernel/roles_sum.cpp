@@ -37,7 +37,7 @@ void Expander::one_sum(Block& to) {
     put(b, Await{contract_ring_[0], true});
     issue(0, b);
     put(b, Finish{int(lag), {parts_.contracts[0].node->dst.memory}});
-    put(b, When{before, {{Release{contract_ring_[0], int(1 + lag)}}}});
+    put(b, When{before, {{Release{contract_ring_[0], int(1 + lag)}}}, {}});
   };
   Affine blocks = last() - first();
   int64_t each = step();
@@ -53,7 +53,7 @@ void Expander::one_sum(Block& to) {
   if (sums_integers()) end.whole = p_.integers = end.tiles;
   put(to, std::move(end));
   for (int64_t x = lag; x > 0; --x)
-    put(to, When{blocks - constant((x - 1) * each + 1), {{Release{contract_ring_[0], int(x)}}}});
+    put(to, When{blocks - constant((x - 1) * each + 1), {{Release{contract_ring_[0], int(x)}}}, {}});
 }
 
 } // namespace tang::kernel::role
