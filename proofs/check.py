@@ -159,8 +159,8 @@ def uncited(text, known):
 
 
 def unlisted(table, files):
-    """Files of a room that the table of its laws does not name."""
-    listed = set(re.findall(r'^\s*\{"(\w+)",$', table, re.M)) | {"laws"}
+    """Files of a room that the table of its laws does not name; without.cpp only stands in for one that it names."""
+    listed = set(re.findall(r'^\s*\{"(\w+)",$', table, re.M)) | {"laws", "without"}
     return [f for f in sorted(files) if f.endswith(".cpp") and f[:-4] not in listed]
 
 
