@@ -119,6 +119,19 @@ std::string provenance(eval::Oracle& o, const plan::Plan& p, Port failing, const
   return "";
 }
 
+// A budget below one rounding of f32 asks for exact results: rounding is then no excuse.
+bool allows_rounding(double budget) { return budget >= std::ldexp(1.0, -24); }
+
+// Judges a value against the oracle's, by the budget and then by what rounding alone may do to it.
+void judge(Check& c, const Array& got, const plan::Buffer& b, const ir::Graph& g, eval::Oracle& oracle,
+           const std::set<Port>& stored, const Arithmetic& arithmetic, double budget, target::Class values) {
+  const Array want = oracle.port(b.of);
+  compare(c, got, want, budget, b.format, values);
+  if (c.ok || !allows_rounding(budget)) return;
+  const auto room = error_bound(g, oracle, stored, b.of, arithmetic);
+  c.ok = room && within(got, want, *room, b.format);
+}
+
 // What a step left in a port's memory.
 struct Placed {
   int step;
@@ -135,13 +148,8 @@ void judge_unrounded(Check& c, const Array& got, const plan::Buffer& b, const ir
   std::set<Port> stored;
   for (auto& p : all)
     if (p.step != all.back().step) stored.insert(p.of), earlier.place(p.of, p.value);
-  const Array want = earlier.port(b.of);
   Check other = c;
-  compare(other, got, want, budget, b.format, values);
-  if (!other.ok && budget >= std::ldexp(1.0, -24)) {
-    const auto room = error_bound(g, earlier, stored, b.of, arithmetic);
-    other.ok = room && within(got, want, *room, b.format);
-  }
+  judge(other, got, b, g, earlier, stored, arithmetic, budget, values);
   if (other.ok) c = other;
 }
 
@@ -181,8 +189,6 @@ Array read(run::Program& p, Port port, ir::Format f, const ir::Graph& g) {
 
 Report verify(run::Program& p, const ir::Graph& written, const eval::Inputs& given, double budget,
               int threads, const Seen& seen) {
-  // A budget below one rounding of f32 asks for exact results: rounding is then no excuse.
-  const bool rounding_allowed = budget >= std::ldexp(1.0, -24);
   const plan::Plan& plan = p.derivation().plan;
   const ir::Graph& g = *plan.graph;
   const target::Class values = p.target().values;
@@ -237,14 +243,11 @@ Report verify(run::Program& p, const ir::Graph& written, const eval::Inputs& giv
           at.region->read(held.data(), at.offset, held.size());
           const Array got = from_memory(held.data(), b.format, b.shape, g.type(b.of));
           const Array want = oracle.port(b.of);
-          compare(c, got, want, budget, b.format, values);
-          if (!c.ok && rounding_allowed) {
-            const auto room = error_bound(g, oracle, stored, b.of, arithmetic_of(kernels[k].kernel));
-            c.ok = room && within(got, want, *room, b.format);
-          }
+          const Arithmetic arithmetic = arithmetic_of(kernels[k].kernel);
+          judge(c, got, b, g, oracle, stored, arithmetic, budget, values);
           if (!c.ok && !placed.empty() && placed.back().step == begun) {
             eval::Oracle earlier(g, inputs, options);
-            judge_unrounded(c, got, b, g, earlier, placed, arithmetic_of(kernels[k].kernel), budget, values);
+            judge_unrounded(c, got, b, g, earlier, placed, arithmetic, budget, values);
           }
           if (!c.ok) c.why = provenance(oracle, plan, b.of, got, budget, values);
           report.kernels.push_back(c);
@@ -273,7 +276,7 @@ Report verify(run::Program& p, const ir::Graph& written, const eval::Inputs& giv
     p.read(o.name, held.data());
     const Array got = from_memory(held.data(), p.format(o.name), shape, written.type(port));
     compare(c, got, naive.port(port), budget, p.format(o.name), values);
-    c.ok = c.ok || (rounding_allowed && within(got, naive.port(port), room(o.name), p.format(o.name)));
+    c.ok = c.ok || (allows_rounding(budget) && within(got, naive.port(port), room(o.name), p.format(o.name)));
     report.outputs.push_back(c);
     if (seen) seen(c, got, naive.port(port));
   }

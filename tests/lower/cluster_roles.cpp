@@ -39,35 +39,29 @@ Roles copies(bool beneath, bool ta, bool tb, int cluster = 2) {
 // Every mutant of what workgroups tell each other; those that no order of events shows.
 std::vector<std::string> survivors(const Roles& r, int& mutants) {
   std::vector<std::string> left;
-  for (int change = 0; change < 4; ++change) {
-    role::Program count = r.program;
-    size_t places = 0;
-    for (auto* b : {&count.producer, &count.math}) each_block(*b, [&](role::Block&, size_t) { ++places; });
-    for (size_t which = 0; which < places; ++which) {
-      role::Program p = r.program;
-      size_t n = 0;
-      std::string what;
-      for (auto* b : {&p.producer, &p.math})
-        each_block(*b, [&](role::Block& in, size_t i) {
-          if (n++ != which || !what.empty()) return;
-          auto& s = in[i].node;
+  for (int kind = 0; kind < 4; ++kind)
+    each_mutant(
+        r.program,
+        [&](role::Stmt& at) -> std::string {
+          auto& s = at.node;
           auto* meet = std::get_if<role::Meet>(&s);
           auto* load = std::get_if<role::Load>(&s);
           const bool drops = std::get_if<role::Await>(&s) || std::get_if<role::Release>(&s) ||
                              std::get_if<role::Advance>(&s) || std::get_if<role::Arm>(&s) ||
                              std::get_if<role::Finish>(&s) || std::get_if<role::Offer>(&s) || (meet && meet->all);
-          if (change == 0 && drops) what = "drop " + std::to_string(s.index()), s = role::Meet{};
+          const std::string dropped = "drop " + std::to_string(s.index());
+          if (kind == 0 && drops) return s = role::Meet{}, dropped;
           auto* release = std::get_if<role::Release>(&s);
-          if (release && p.rings[size_t(release->ring)].depth == 1) release = nullptr; // its slots are one
-          if (auto* x = release; x && change == 1) what = "early release", --x->back;
-          if (auto* x = std::get_if<role::Finish>(&s); x && change == 2) what = "short finish", ++x->left;
-          if (load && load->each && change == 3) what = "copy for one", load->each = 0;
+          if (release && r.program.rings[size_t(release->ring)].depth == 1) release = nullptr; // its slots are one
+          if (release && kind == 1) return --release->back, "early release";
+          if (auto* x = std::get_if<role::Finish>(&s); x && kind == 2) return ++x->left, "short finish";
+          if (load && load->each && kind == 3) return load->each = 0, "copy for one";
+          return "";
+        },
+        [&](const role::Program& p, const std::string& what) {
+          ++mutants;
+          if (trouble(p, r.before, r.want, 16).empty()) left.push_back(what);
         });
-      if (what.empty()) continue;
-      ++mutants;
-      if (trouble(p, r.before, r.want, 16).empty()) left.push_back(what + " at place " + std::to_string(which));
-    }
-  }
   for (size_t ring = 0; ring < r.program.rings.size(); ++ring)
     for (int by : {-4, 4}) { // a barrier that counts one team less or more
       role::Program p = r.program;

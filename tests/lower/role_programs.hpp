@@ -81,7 +81,7 @@ inline void each_block(kernel::role::Block& b, const std::function<void(kernel::
     if (auto* x = std::get_if<role::Loop>(&b[i].node))
       each_block(x->body, f);
     else if (auto* w = std::get_if<role::When>(&b[i].node))
-      each_block(w->then, f);
+      each_block(w->then, f), each_block(w->otherwise, f);
     else if (auto* t = std::get_if<role::Teams>(&b[i].node))
       each_block(t->body, f);
     else if (auto* k = std::get_if<role::Works>(&b[i].node))
@@ -90,6 +90,24 @@ inline void each_block(kernel::role::Block& b, const std::function<void(kernel::
       each_block(j->then, f);
     else
       f(b, i);
+  }
+}
+
+// The program with one place changed, for every place at which `change` says what it did.
+inline void each_mutant(const kernel::role::Program& whole,
+                        const std::function<std::string(kernel::role::Stmt&)>& change,
+                        const std::function<void(const kernel::role::Program&, const std::string&)>& see) {
+  bool more = true;
+  for (size_t which = 0; more; ++which) {
+    kernel::role::Program p = whole;
+    size_t n = 0;
+    std::string what;
+    for (auto* b : {&p.producer, &p.math})
+      each_block(*b, [&](kernel::role::Block& in, size_t i) {
+        if (n++ == which) what = change(in[i]);
+      });
+    more = which < n;
+    if (!what.empty()) see(p, what + " at place " + std::to_string(which));
   }
 }
 

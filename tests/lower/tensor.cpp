@@ -314,31 +314,24 @@ TEST(tensor, no_mutant_of_a_role_program_survives) {
     const Roles r = roles(g);
     int mutants = 0;
     std::vector<std::string> left;
-    for (int change = 0; change < 3; ++change) {
-      role::Program count = r.program;
-      size_t places = 0;
-      for (auto* b : {&count.producer, &count.math}) each_block(*b, [&](role::Block&, size_t) { ++places; });
-      for (size_t which = 0; which < places; ++which) {
-        role::Program p = r.program;
-        size_t n = 0;
-        std::string what;
-        for (auto* b : {&p.producer, &p.math})
-          each_block(*b, [&](role::Block& in, size_t i) {
-            if (n++ != which || !what.empty()) return;
-            auto& s = in[i].node;
+    for (int kind = 0; kind < 3; ++kind)
+      each_mutant(
+          r.program,
+          [&](role::Stmt& at) -> std::string {
+            auto& s = at.node;
             const bool drops = std::get_if<role::Await>(&s) || std::get_if<role::Release>(&s) ||
                                std::get_if<role::Advance>(&s) || std::get_if<role::Arm>(&s) ||
                                std::get_if<role::Finish>(&s) || std::get_if<role::Settle>(&s);
-            if (change == 0 && drops) what = "drop " + std::to_string(s.index()), s = role::Meet{};
-            if (auto* x = std::get_if<role::Release>(&s); x && change == 1) what = "early release", --x->back;
-            if (auto* x = std::get_if<role::Finish>(&s); x && change == 2) what = "short finish", ++x->left;
+            const std::string dropped = "drop " + std::to_string(s.index());
+            if (kind == 0 && drops) return s = role::Meet{}, dropped;
+            if (auto* x = std::get_if<role::Release>(&s); x && kind == 1) return --x->back, "early release";
+            if (auto* x = std::get_if<role::Finish>(&s); x && kind == 2) return ++x->left, "short finish";
+            return "";
+          },
+          [&](const role::Program& p, const std::string& what) {
+            ++mutants;
+            if (trouble(p, r.before, r.want, 12).empty()) left.push_back(what);
           });
-        if (what.empty()) continue;
-        ++mutants;
-        if (trouble(p, r.before, r.want, 12).empty())
-          left.push_back(what + " at place " + std::to_string(which));
-      }
-    }
     EXPECT_GT(mutants, 8);
     // Skewed: the first block of scores and the rows' operand of the next block of work wait for slots that
     // the waits for the last weights' slot imply to be free.
