@@ -10,6 +10,7 @@
 #include <random>
 
 #include "large_arrays.hpp"
+#include "tensor_work.hpp"
 #include "tang/models/cases.hpp"
 #include "tang/models/norms.hpp"
 #include "tang/models/softmax.hpp"
@@ -58,9 +59,9 @@ eval::Inputs with_random(const ir::Graph& g, eval::Inputs in) {
 }
 
 void verify_one(const std::string& name, const ir::Graph& g, eval::Inputs in, double budget,
-                device::CudaCompiler& compiler, const std::shared_ptr<device::Cuda>& gpu, Totals& t) {
+                device::CudaCompiler& compiler, const std::shared_ptr<device::Cuda>& gpu, Totals& t,
+                run::Options o = run::cuda_options()) {
   try {
-    run::Options o = run::cuda_options();
     o.guards = true;
     run::CudaProgram p(g, compiler, gpu, o);
     const verify::Report r = verify::verify(p, g, with_random(g, std::move(in)), budget, 8);
@@ -155,6 +156,19 @@ ir::Graph odd_rows(int64_t m, int64_t n, ir::Format f) {
   b.output(models::layer_norm(b.input("u", {m, n}, f), gain, b.param("bias", {n}, f)), "w", f);
   return b.graph();
 }
+// Works of tensor.cpp whose kernels are role programs, in every format, and what such programs have beside them.
+constexpr const char* by_roles[] = {
+    "gemm 200 264 320 nt bf16",
+    "gemm 136 200 72 tn tf32",
+    "gemm 200 264 320 nn f32",
+    "conv 2 14 14 64 64 3 1 1 bf16",
+    "attention 1 4 2 256 256 64 causal",
+    "attention 1 4 2 256 256 64 causal f32",
+    "backward 1 2 2 192 192 128 causal",
+    "backward 1 2 2 192 192 64 full f32",
+    "block 128 bf16 both model=192 heads=6 kv=2 head=64 hidden=256",
+    "block 128 tf32 both model=192 heads=6 kv=2 head=64 hidden=256",
+};
 } // namespace
 
 int main(int argc, char** argv) {
@@ -192,6 +206,14 @@ int main(int argc, char** argv) {
         const std::string name = "odd rows " + std::to_string(n) + " " + expr::row(f).name;
         verify_one(name, odd_rows(9, n, f), {}, f == ir::Format::f32 ? 1e-5 : 1e-2, *compiler, gpu, t);
       }
+    for (const char* line : by_roles) {
+      std::istringstream in(line);
+      const bench::Work w = bench::Work::parse(in);
+      run::Options o = run::hopper_options();
+      o.schedule.pieces = w.pieces();
+      if (w.block()) o.operands = w.element;
+      verify_one(line, w.graph(), {}, w.fine() ? 2e-5 : 8e-3, *compiler, gpu, t, o);
+    }
     if (std::any_of(argv + std::min(argc, 2), argv + argc, [](const char* x) { return std::string(x) == "large"; }))
       bench::verify_large(*compiler, gpu, [&](const std::string& line) { t.say(line); }, t.passed, t.failed);
     t.say(row("%d passed, %d failed (%d compilations, %.1f s)", t.passed, t.failed, compiler->runs(),

@@ -57,6 +57,7 @@ TANG uint16_t tang_half_of(const uint32_t* r, int i) { return (uint16_t)(r[i >> 
 TANG void tang_keep_half(uint32_t* r, int i, uint16_t h) {
   r[i >> 1] = i & 1 ? (r[i >> 1] & 0xffff) | (uint32_t)h << 16 : (r[i >> 1] & 0xffff0000u) | h;
 }
+template <class T> void tang_keep_half(uint32_t* r, int i, T h) = delete; // bits, not a value that would be cut to them
 template <int N> TANG void tang_again(uint32_t (&r)[N]) {
 #pragma unroll
   for (int i = 0; i < N; ++i) asm volatile("" : "+r"(r[i]));
@@ -129,7 +130,7 @@ public:
     counter = "int";
     barrier = "__syncthreads();";
     unroll = "#pragma unroll";
-    exchanges = true;
+    exchanges = true, halves = true;
     unaliased = "__restrict__ ";
     barrier_of_cluster = "tang_meet_cluster();";
     cluster_arrives = "tang_cluster_arrives();", cluster_started = "tang_cluster_waits();";
@@ -159,7 +160,7 @@ public:
 
   std::string tiles(const kernel::Kernel& k) const override {
     const std::string out = tile_pointers(k, "");
-    return "  tang_follow();\n" + row_registers(k) + (out.empty() ? out : "  extern __shared__ __align__(16) unsigned char shared[];\n" + out);
+    return "  tang_follow();\n" + row_registers(k, *this) + (out.empty() ? out : "  extern __shared__ __align__(16) unsigned char shared[];\n" + out);
   }
 
   void rows(Unit& u, const kernel::Stmt& s) const override { print_rows(u, *this, s); }

@@ -71,6 +71,7 @@ public:
   virtual std::string head(const kernel::Kernel& k) const = 0;
   virtual std::string tiles(const kernel::Kernel& k) const = 0;
   virtual std::string prelude() const = 0;
+  bool halves = false;               // a register holds two elements of 16 bits
   bool exchanges = false;            // lanes of a subgroup read each other's registers; pairs are kept as one integer
   // A statement dealt by rows; where the dialect has none it is a bug that one was made.
   virtual void rows(Unit& u, const kernel::Stmt& s) const;

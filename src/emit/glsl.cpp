@@ -109,7 +109,7 @@ public:
 
   std::string head(const kernel::Kernel&) const override { return "void main()"; }
 
-  std::string tiles(const kernel::Kernel& k) const override { return row_registers(k); }
+  std::string tiles(const kernel::Kernel& k) const override { return row_registers(k, *this); }
 
   void rows(Unit& u, const kernel::Stmt& s) const override { print_rows(u, *this, s); }
 

@@ -12,6 +12,7 @@
 #include "tang/emit/cuda_products.hpp"
 #include "tang/emit/gpu_walk.hpp"
 #include "tang/expr/branches.hpp"
+#include "tang/kernel/analyze.hpp"
 
 namespace tang::emit {
 
@@ -107,21 +108,29 @@ private:
   void put(size_t d, const std::string& value) {
     const Ref& r = a_.dst[d];
     const Memory& m = u_.memory(r.memory);
-    if (w_.packed(r.memory)) return keep_half(d);
-    if (w_.in_registers(r.memory)) return u_.line(d_.store(m, w_.registers(r.memory), w_.place(r.memory), value, u_.wide));
+    if (w_.in_registers(r.memory)) return w_.put_in_registers(r.memory, value);
     if (stores_run(d)) return u_.line(store_element(u_, m.format, "w" + std::to_string(d) + ".v[e]", value));
     if (a_.deal.each && w_.team() > 1) u_.line("if (lane % " + number(w_.team()) + " == 0)");
     print_store(u_, r, value, (*u_.k.pool)[a_.body.values[d]].type, false, -1, "", false, false,
                 gathered_offset(u_, a_.body, r));
   }
 
-  // Its bits as they were loaded.
-  void keep_half(size_t d) {
+  // A tile of 16 bits that holds what an array of its format holds takes the bits as they are.
+  bool copies_half(size_t d) const {
+    const expr::Term& t = (*u_.k.pool)[a_.body.values[d]];
+    const int to = a_.dst[d].memory;
+    if (!w_.packed(to) || t.op != Op::arg) return false;
+    const Ref& from = a_.body.refs[size_t(t.whole)];
+    const Memory& m = u_.memory(from.memory);
+    return m.home == Home::global && m.format == u_.memory(to).format && !from.checked && kernel::address(u_.k, from);
+  }
+
+  void copy_half(size_t d) {
     const int64_t from = (*u_.k.pool)[a_.body.values[d]].whole;
     const Ref& r = a_.body.refs[size_t(from)];
     const bool loaded = at_once_ && (w_.moves_at_once(r) || (ends_ && w_.moves_beside(r)));
-    const std::string bits = loaded ? w_.run_of(from) + ".v[e]" : "m" + std::to_string(r.memory) + "[" + text(offset(u_, r)) + "]";
-    u_.line("tang_keep_half(" + w_.registers(a_.dst[d].memory) + ", " + w_.place(a_.dst[d].memory) + ", " + bits + ");");
+    w_.keep_half(a_.dst[d].memory,
+                 loaded ? w_.run_of(from) + ".v[e]" : "m" + std::to_string(r.memory) + "[" + text(offset(u_, r)) + "]");
   }
 
   void fill() {
@@ -137,7 +146,7 @@ private:
     for (size_t d = 0; d < a_.dst.size(); ++d)
       u_.line(d_.constant(type_of(u_, (*u_.k.pool)[a_.body.values[d]].type), "v" + std::to_string(d),
                           t.value(a_.body.values[d], false)));
-    for (size_t d = 0; d < a_.dst.size(); ++d) put(d, "v" + std::to_string(d));
+    for (size_t d = 0; d < a_.dst.size(); ++d) copies_half(d) ? copy_half(d) : put(d, "v" + std::to_string(d));
     if (conditional) u_.close(), fill();
     u_.close();
     if (!test.empty()) fill();
@@ -340,7 +349,7 @@ private:
     for (size_t c = 0; c < n_; ++c) {
       const Ref& r = f_.dst[c];
       if (w_.in_registers(r.memory)) {
-        u_.line(d_.store(u_.memory(r.memory), w_.registers(r.memory), w_.place(r.memory), stored(c), u_.wide));
+        w_.put_in_registers(r.memory, stored(c));
         continue;
       }
       if (u_.memory(r.memory).team == kernel::Team::cluster) { // a lane for each copy
@@ -387,18 +396,18 @@ void print_rows(Unit& u, const GpuDialect& d, const kernel::Stmt& s) {
   if (auto* f = std::get_if<kernel::Fold>(&s.node)) f->deal.matrix ? print_product(u, d, *f) : RowFold(u, d, *f).print();
 }
 
-std::string row_registers(const kernel::Kernel& k) {
+std::string row_registers(const kernel::Kernel& k, const GpuDialect& d) {
   std::map<int, int64_t> size;
   for (auto& s : k.body) {
-    auto look = [&](const Deal& d, size_t lead, const std::vector<TileAxis>& axes,
+    auto look = [&](const Deal& deal, size_t lead, const std::vector<TileAxis>& axes,
                     const std::vector<Ref>& refs) {
-      if (!d.team) return;
-      const int64_t turns = ceil_div(count({axes.begin(), axes.begin() + long(lead)}), k.lanes / d.team);
-      const int64_t runs = ceil_div(count({axes.begin() + long(lead), axes.end()}), int64_t(d.team) * d.run);
+      if (!deal.team) return;
+      const int64_t turns = ceil_div(count({axes.begin(), axes.begin() + long(lead)}), k.lanes / deal.team);
+      const int64_t runs = ceil_div(count({axes.begin() + long(lead), axes.end()}), int64_t(deal.team) * deal.run);
       for (auto& r : refs) {
         if (k.memories[size_t(r.memory)].home != Home::register_) continue;
         const bool row = k.memories[size_t(r.memory)].lanes == kernel::Lanes::replicated;
-        size[r.memory] = std::max(size[r.memory], row ? turns : turns * runs * d.run);
+        size[r.memory] = std::max(size[r.memory], row ? turns : turns * runs * deal.run);
       }
     };
     std::visit(Match{[&](const kernel::Apply& x) {
@@ -417,8 +426,8 @@ std::string row_registers(const kernel::Kernel& k) {
   std::string out;
   for (auto& [m, n] : size) {
     const Memory& x = k.memories[size_t(m)];
-    out += "  " + std::string(packs(x) ? "uint32_t" : element_type(x.format)) + " r" + std::to_string(m) + "[" +
-           number(packs(x) ? ceil_div(n, 2) : n) + "];\n";
+    out += "  " + std::string(packs(d, x) ? "uint32_t" : element_type(x.format)) + " r" + std::to_string(m) + "[" +
+           number(packs(d, x) ? ceil_div(n, 2) : n) + "];\n";
   }
   return out;
 }

@@ -7,6 +7,6 @@ namespace tang::emit {
 
 void print_rows(Unit& u, const GpuDialect& d, const kernel::Stmt& s);
 // Declarations of the tiles that lie in registers: each lane's part.
-std::string row_registers(const kernel::Kernel& k);
+std::string row_registers(const kernel::Kernel& k, const GpuDialect& d);
 
 } // namespace tang::emit

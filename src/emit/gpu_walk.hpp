@@ -17,7 +17,9 @@ using kernel::Home;
 constexpr int64_t most_unrolled = 16; // runs of a row, where no register tile asks for more
 
 // A lane keeps two elements of 16 bits in a register.
-inline bool packs(const Memory& m) { return m.home == Home::register_ && expr::row(m.format).bits == 16; }
+inline bool packs(const GpuDialect& d, const Memory& m) {
+  return d.halves && m.home == Home::register_ && expr::row(m.format).bits == 16;
+}
 
 inline int64_t count(const std::vector<TileAxis>& axes) {
   int64_t n = 1;
@@ -48,10 +50,24 @@ struct Walk {
 
   std::string registers(int m) const { return "r" + std::to_string(m); }
 
-  bool packed(int m) const { return in_registers(m) && packs(u.memory(m)); }
+  bool packed(int m) const { return packs(d, u.memory(m)); }
 
   std::string place(int m) const { // of this point in a register tile
     return replicated(m) ? "rr" : "(rr * " + number(runs()) + " + c) * " + number(deal.run) + " + e";
+  }
+
+  // A value to this point of a register tile.
+  void put_in_registers(int m, const std::string& value) const {
+    if (!packed(m)) return u.line(d.store(u.memory(m), registers(m), place(m), value, u.wide));
+    u.open("");
+    u.line("uint16_t h;");
+    u.line(store_element(u, u.memory(m).format, "h", value));
+    keep_half(m, "h");
+    u.close();
+  }
+
+  void keep_half(int m, const std::string& bits) const {
+    u.line("tang_keep_half(" + registers(m) + ", " + place(m) + ", " + bits + ");");
   }
 
   void unroll(const std::string& most = "") const {

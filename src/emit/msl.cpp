@@ -70,7 +70,7 @@ public:
                  "uint group_id [[threadgroup_position_in_grid]], uint groups [[threadgroups_per_grid]])";
   }
 
-  std::string tiles(const kernel::Kernel& k) const override { return row_registers(k) + tile_pointers(k, "threadgroup "); }
+  std::string tiles(const kernel::Kernel& k) const override { return row_registers(k, *this) + tile_pointers(k, "threadgroup "); }
 
   void rows(Unit& u, const kernel::Stmt& s) const override { print_rows(u, *this, s); }
 };

@@ -54,8 +54,8 @@ public:
 
   std::string tiles(const kernel::Kernel& k) const override {
     const int64_t n = shared_bytes(k);
-    if (!n) return row_registers(k);
-    return row_registers(k) + "  local uchar shared[" + std::to_string(n) + "] __attribute__((aligned(16)));\n" + tile_pointers(k, "local ");
+    if (!n) return row_registers(k, *this);
+    return row_registers(k, *this) + "  local uchar shared[" + std::to_string(n) + "] __attribute__((aligned(16)));\n" + tile_pointers(k, "local ");
   }
 
   void rows(Unit& u, const kernel::Stmt& s) const override { print_rows(u, *this, s); }

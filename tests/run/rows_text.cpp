@@ -78,3 +78,15 @@ TEST(rows_text, some_powers_are_polynomials_where_the_schedule_says_so) {
     }
   FAIL() << "no kernel of roles";
 }
+
+TEST(rows_text, a_packed_tile_holds_values_of_its_format) {
+  ir::Builder b; // operands in pieces: tiles of 16 bits that are made of 32
+  const ir::Tensor q = b.input("q", {1, 2, 128, 64}), k = b.input("k", {1, 2, 128, 64}), v = b.input("v", {1, 2, 128, 64});
+  b.output(models::attention(q, k, v, {}).out, "out");
+  run::Options o = run::hopper_options();
+  o.schedule.pieces = 2;
+  const std::string text = kernels(run::cuda_source(run::derive(b.graph(), o), o.target));
+  ASSERT_GT(count(text, "tang_keep_half("), 0);
+  EXPECT_EQ(count(text, "tang_keep_half("), count(text, ", h);"));
+  EXPECT_EQ(count(text, ", h);"), count(text, "h = tang_to_bf16("));
+}
