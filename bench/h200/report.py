@@ -45,7 +45,8 @@ with open(prefix + ".md", "w") as out:
     say("Reprint: build with `-DTANG_BENCH=ON`, then on the machine `python3 bench/h200/tensor_peers.py build/bench/h200/tensor CACHE OUT bench/h200/works.txt`")
     say("and here `python3 bench/h200/report.py docs/results/h200 OUT/tensor.json`.\n")
     say("Rows whose error reads `ok` were checked too; their times are from the printed table of a run whose file was cut off.\n")
-    for run in runs: say(f"- {run['date']}: {run['device']}, driver and state `{run['driver']}`, torch {run['torch']}, cuDNN {run['cudnn']}")
+    machine = lambda run: f"{run['date']}: {run['device']}, driver {run['driver'].split(',')[0]}, torch {run['torch']}, cuDNN {run['cudnn']}"
+    for line in sorted(set(map(machine, runs))): say(f"- {line} ({sum(machine(r) == line for r in runs)} runs)")
     for name in sections:
         mine = [r for r in rows.values() if section(r["work"].split()) == name]
         ratios = [r["ratio"] for r in mine if "ratio" in r]
