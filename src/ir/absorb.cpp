@@ -18,6 +18,10 @@ struct Decision {
   Pool& p;
   const Monoid& m;
   const int n = int(m.size());
+  using Names = std::function<Id(int)>;
+  const Names xs = [this](int c) { return x(c); }, ys = [this](int c) { return y(c); }, zs = [this](int c) { return z(c); };
+  std::set<int> base = {};
+  std::vector<Case> one = {}, two = {}, three = {}; // orders of so many elements' bases
 
   Type type(int c) const { return m.identity[size_t(c)].type; }
 
@@ -27,7 +31,6 @@ struct Decision {
 
   Id z(int c) { return p.leaf(Op::var, type(c), 2 * (c + n)); }
 
-  using Names = std::function<Id(int)>;
 
   Id rename(Id e, const Names& left, const Names& right) {
     std::map<Id, Id> to;
@@ -93,7 +96,7 @@ struct Decision {
   }
 
   // Idempotent components that read nothing outside the base; grown down to a fixed point.
-  std::set<int> find_base(const Names& xs) {
+  std::set<int> find_base() {
     std::set<int> base;
     for (int c = 0; c < n; ++c)
       if (expr::equal_in(p, rename(m.combine[size_t(c)], xs, xs), x(c), cases({c}, {xs}))) base.insert(c);
@@ -116,18 +119,42 @@ struct Decision {
     return base;
   }
 
+  // Why a on the left and b on the right are no action of the base, if they are none.
+  std::optional<std::string> refuse_action(Id a, Id b) {
+    const Names join = [&](int c) { return base.count(c) ? m.combine[size_t(c)] : y(c); };
+    if (!expr::equal_in(p, a, rename(b, ys, xs), two))
+      return "left and right act differently";
+    if (!expr::equal_in(p, a, rename(a, xs, join), two))
+      return "the factor is not a function of own base and new base";
+    // act(b, b) is 1, or 0 where the injection of a term clears it.
+    const Id unit = rename(a, xs, xs);
+    for (auto& k : one)
+      if (!expr::equal_in(p, unit, p.literal(1.0), k) && !expr::equal_in(p, unit, p.literal(0.0), k))
+        return "act(b, b) is neither 0 nor 1";
+    // act(a, b) act(b, c) = act(a, c) where act(a, a) = 1: this proves the associativity of the added
+    // component.
+    const Names wide = [&](int q) { return base.count(q) ? rename(m.combine[size_t(q)], ys, zs) : z(q); };
+    const E kept{&p, unit}, first{&p, rename(a, xs, join)}, then{&p, rename(a, join, zs)},
+        whole_way{&p, rename(a, xs, wide)};
+    const E left = kept * first, both_steps = left * then, right = kept * whole_way;
+    if (!expr::equal_in(p, both_steps.id, right.id, three))
+      return "act(a,b) act(b,c) is not act(a,c)";
+    for (auto& k : two) {
+      const Id at = expr::simplify(p, expr::substitute(p, a, k.replace), k.facts);
+      if (!expr::finite(p, at)) return "act is not finite: " + p.print(at);
+    }
+    return {};
+  }
+
   Result<Absorb> run() {
-    const Names xs = [&](int c) { return x(c); }, ys = [&](int c) { return y(c); },
-                zs = [&](int c) { return z(c); };
-    const std::set<int> base = find_base(xs);
+    base = find_base();
     // Rank only what the added components look at: the rest of the base needs no cases.
-    const std::vector<Case> one = cases(base, {xs}), two = cases(base, {xs, ys}),
-                            three = cases(base, {xs, ys, zs});
+    one = cases(base, {xs}), two = cases(base, {xs, ys}), three = cases(base, {xs, ys, zs});
     for (int c : base)
       if (!expr::equal_in(p, m.combine[size_t(c)], rename(m.combine[size_t(c)], ys, xs), two))
         return Refusal{"the base is not commutative"};
-    const Names join = [&](int c) { return base.count(c) ? m.combine[size_t(c)] : y(c); };
     Absorb plan;
+    std::set<std::pair<Id, Id>> acts; // of the left and of the right side, proved
     plan.base.assign(base.begin(), base.end());
     for (int c = 0; c < n; ++c) {
       if (base.count(c)) continue;
@@ -142,27 +169,8 @@ struct Decision {
       const Id rest = expr::substitute(p, e, {{x(c), p.literal(0.0)}, {y(c), p.literal(0.0)}});
       if (!expr::equal_in(p, rest, p.literal(0.0), two))
         return Refusal{who + "not diagonal: at zero it leaves " + p.print(expr::simplify(p, rest))};
-      if (!expr::equal_in(p, a, rename(b, ys, xs), two))
-        return Refusal{who + "left and right act differently"};
-      if (!expr::equal_in(p, a, rename(a, xs, join), two))
-        return Refusal{who + "the factor is not a function of own base and new base"};
-      // act(b, b) is 1, or 0 where the injection of a term clears it.
-      const Id unit = rename(a, xs, xs);
-      for (auto& k : one)
-        if (!expr::equal_in(p, unit, p.literal(1.0), k) && !expr::equal_in(p, unit, p.literal(0.0), k))
-          return Refusal{who + "act(b, b) is neither 0 nor 1"};
-      // act(a, b) act(b, c) = act(a, c) where act(a, a) = 1: this proves the associativity of the added
-      // component.
-      const Names wide = [&](int q) { return base.count(q) ? rename(m.combine[size_t(q)], ys, zs) : z(q); };
-      const E kept{&p, unit}, first{&p, rename(a, xs, join)}, then{&p, rename(a, join, zs)},
-          whole_way{&p, rename(a, xs, wide)};
-      const E left = kept * first, both_steps = left * then, right = kept * whole_way;
-      if (!expr::equal_in(p, both_steps.id, right.id, three))
-        return Refusal{who + "act(a,b) act(b,c) is not act(a,c)"};
-      for (auto& k : two) {
-        const Id at = expr::simplify(p, expr::substitute(p, a, k.replace), k.facts);
-        if (!expr::finite(p, at)) return Refusal{who + "act is not finite: " + p.print(at)};
-      }
+      if (acts.insert({a, b}).second) // components mostly act alike
+        if (auto wrong = refuse_action(a, b)) return Refusal{who + *wrong};
       plan.added.push_back(c);
       plan.act[c] = *dx; // as written: the normal form would distribute exp2's argument and lose digits
     }
