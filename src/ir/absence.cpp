@@ -7,18 +7,33 @@
 namespace tang::ir {
 
 namespace {
-bool absent(Graph& g, Port from, bool by_domain, std::set<NodeId>& seen) {
+// The reads of a body whose absence no or_else catches.
+std::set<Id> uncaught(const Pool& p, Id id) {
+  std::set<Id> seen, reads;
+  std::vector<Id> todo{id};
+  while (!todo.empty()) {
+    const Id x = todo.back();
+    todo.pop_back();
+    if (!seen.insert(x).second) continue;
+    const expr::Term& t = p[x];
+    if (t.op == expr::Op::arg) reads.insert(x);
+    for (int k = t.op == expr::Op::or_else; k < t.arity(); ++k) todo.push_back(t.args[size_t(k)]);
+  }
+  return reads;
+}
+
+bool absent(Graph& g, Port from, unsigned counted, bool is_read, std::set<Port>& seen) {
   if (auto* r = g[from.node].recur()) return from.port >= r->states.size();
   const Comp* c = g[from.node].comp();
-  if (!c || !seen.insert(from.node).second) return false;
+  if (!c || !seen.insert(from).second) return false;
   if (!c->outs[from.port].view.empty()) return true;
   if (!c->is_map()) return false;
-  if (by_domain && c->domain != everywhere()) return true;
+  if (is_read && (counted & by_domains_read) && c->domain != everywhere()) return true;
   const Id lift = c->lift[from.port];
-  if (expr::present(g.pool, lift).when != expr::yes(g.pool)) return true;
-  const auto reads = expr::subterms(g.pool, lift, expr::Op::arg);
+  if ((counted & by_predicates) && expr::present(g.pool, lift).when != expr::yes(g.pool)) return true;
+  const std::set<Id> reads = uncaught(g.pool, lift);
   return std::any_of(reads.begin(), reads.end(), [&](Id x) {
-    return absent(g, g[from.node].comp()->args[size_t(g.pool[x].whole)].from, true, seen);
+    return absent(g, c->args[size_t(g.pool[x].whole)].from, counted, true, seen);
   });
 }
 
@@ -53,9 +68,9 @@ std::set<int> points_of_term(const Pool& p, const Comp& n, size_t component) {
   return out;
 }
 
-bool may_be_absent(Graph& g, Port from, bool by_domain) {
-  std::set<NodeId> seen;
-  return absent(g, from, by_domain, seen);
+bool may_be_absent(Graph& g, Port from, unsigned counted) {
+  std::set<Port> seen;
+  return absent(g, from, counted, false, seen);
 }
 
 } // namespace tang::ir

@@ -6,10 +6,13 @@
 
 namespace tang::ir {
 
-// May a read of this port find nothing there, by a predicate in a map's body, an output view that leaves
-// coordinates out, what only live steps emit, or a read that may miss itself? With `by_domain` also by the
-// domain of the map itself; those of the maps that it reads always count.
-bool may_be_absent(Graph& g, Port from, bool by_domain);
+// What may leave out an element of a map: a predicate in a body; the domain of a map that another one reads.
+enum Absence : unsigned { by_views = 0, by_predicates = 1, by_domains_read = 2 };
+
+// May a read of this port find nothing there? An output view that leaves coordinates out and what only live
+// steps emit always count, `counted` says what else does; a map is absent where it reads what is, unless an
+// or_else catches that. The domain of the map itself never counts: its reader may repeat it.
+bool may_be_absent(Graph& g, Port from, unsigned counted);
 
 // The points with which the domain of a node moves; and those with which the term of a component moves: it
 // has to have all of them.

@@ -105,7 +105,7 @@ struct Closer {
     Id when = expr::yes(p);
     // What a source's predicate leaves out is in no domain: such a read stays, and an or_else around it.
     const expr::MayMiss missing = [&](Id read) {
-      return may_be_absent(g, n.args[size_t(p[read].whole)].from, false);
+      return may_be_absent(g, n.args[size_t(p[read].whole)].from, by_predicates | by_domains_read);
     };
     for (Id e : bodies) {
       const Present x = expr::present(p, e, missing);

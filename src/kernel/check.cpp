@@ -24,6 +24,7 @@ public:
         return say("a grid axis with a step below 1 or a negative extent"), out_;
       if (!define(f, g.var)) continue;
       f.define(g.var, 0, std::max<int64_t>(0, (g.extent - 1) / g.step * g.step), {g.step, 0});
+      if (g.extent == 0) f.assume(constant(-1)); // no workgroup
     }
     std::set<int> written;
     block(k_.body, f, written, false);
@@ -36,6 +37,7 @@ private:
     for (auto& x : a) {
       if (x.extent < 0) say("axis " + text_.var(x.var) + " has extent " + std::to_string(x.extent));
       if (define(f, x.var)) f.define(x.var, 0, std::max<int64_t>(0, x.extent - 1));
+      if (x.extent == 0) f.assume(constant(-1)); // no point: nothing is touched
     }
   }
 
@@ -249,9 +251,10 @@ private:
   }
 
   void check_contract(const Contract& x, const Facts& outer, std::set<int>& written) {
-    Facts f = outer;
-    axes(x.m, f);
-    axes(x.n, f);
+    Facts stored = outer; // also where there are no terms
+    axes(x.m, stored);
+    axes(x.n, stored);
+    Facts f = stored;
     axes(x.k, f);
     auto operand_of = [&](const Ref& r, const std::vector<TileAxis>& none) {
       form(r, f, nullptr, 0);
@@ -292,7 +295,6 @@ private:
     };
     operand_reads(x.a, x.m_end, x.m);
     operand_reads(x.b, x.n_end, x.n);
-    Facts stored = f;
     ends(stored, x.m_end, x.m);
     ends(stored, x.n_end, x.n);
     if (x.accumulate) reads(x.dst, {stored}, nullptr, written);

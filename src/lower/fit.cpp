@@ -45,6 +45,19 @@ Choice fit(Choice c, const plan::Group& group, int64_t limit,
   return c;
 }
 
+int fewer_vectors(int vectors) {
+  int n = std::max(1, vectors / 2);
+  while (vectors % n) --n;
+  return n;
+}
+
+schedule::Schedule with_vectors(schedule::Schedule s, const ir::Graph& g, const plan::Group& group, int vectors) {
+  for (auto& m : group.members)
+    for (const std::string& name : {schedule::key(g, m.node), g.label({m.node, 0})})
+      if (const auto it = s.groups.find(name); it != s.groups.end() && it->second.vectors) it->second.vectors = vectors;
+  return s;
+}
+
 int64_t even_tile(int64_t e, int64_t most) {
   int64_t best = 1, least = INT64_MAX;
   for (int64_t t = 1; t <= std::min(e, most); ++t)

@@ -11,6 +11,11 @@ namespace tang::lower {
 // panels whole panels.
 Choice fit(Choice c, const plan::Group& group, int64_t limit, const std::function<int64_t(const Choice&)>& bytes);
 
+// Vectors of a register block that is to be narrower: as many as divide it, so that blocks of whole panels stay so.
+int fewer_vectors(int vectors);
+// The schedule with register blocks of the group that are so wide, where it says how wide they are.
+schedule::Schedule with_vectors(schedule::Schedule s, const ir::Graph& g, const plan::Group& group, int vectors);
+
 // Elements of an axis of `e` in a block, at most so many, with little left over: of 3 one at a time rather than 2, of 7
 // blocks of 4 rather than 6.
 int64_t even_tile(int64_t e, int64_t most);

@@ -278,9 +278,10 @@ GroupKernels lower_group(ir::Graph& g, const plan::Plan& p, const Surroundings& 
     const int64_t most = c.panels.empty() ? t.fast_memory : std::min(t.fast_memory, t.near_memory);
     target::Target narrower = t;
     for (c = fit(std::move(c), group, most, bytes); c.vectors > 1 && bytes(c) > t.fast_memory;) {
-      narrower.block_rows = c.rows, narrower.block_vectors = c.vectors / 2;
-      Choice next = fit(choose(g, group, s, narrower), group, most, bytes);
-      if (next.vectors == c.vectors) break; // the schedule says how many
+      narrower.block_rows = c.rows, narrower.block_vectors = fewer_vectors(c.vectors);
+      const schedule::Schedule less = with_vectors(s, g, group, narrower.block_vectors);
+      Choice next = fit(choose(g, group, less, narrower), group, most, bytes);
+      if (next.vectors >= c.vectors) break;
       c = std::move(next);
     }
   }

@@ -31,7 +31,7 @@ struct Builder {
 // In points of the axis, each the extremum of its parts: of one piece of a domain.
 struct Parts {
   std::vector<Affine> live_lo, live_hi, full_lo, full_hi;
-  bool some_full = true;
+  bool some_full = true, of_data = false; // of_data: what is read decides, and may be anything
   void add(const Run& r) {
     live_lo.push_back(r.live_lo), live_hi.push_back(r.live_hi);
     full_lo.push_back(r.full_lo), full_hi.push_back(r.full_hi);
@@ -112,6 +112,7 @@ struct Domains {
     std::vector<const ir::Form*> unknown;
     std::vector<std::pair<Affine, Affine>> others;
     for (auto& bound : piece) {
+      out.of_data |= !bound.args.empty();
       int64_t k = 0;
       for (auto& [a, x] : bound.axes)
         if (core[size_t(a)] == axis) k += x;
@@ -135,6 +136,7 @@ struct Domains {
     Reach out;
     out.some_full = x.some_full;
     out.lo = floor_block(b.let(Let::max, x.live_lo));
+    if (x.of_data) out.lo = b.let(Let::min, {out.lo, constant(blocks)});
     out.hi = ceil_block(b.let(Let::min, x.live_hi));
     if (!x.some_full) return out;
     out.from = ceil_block(b.let(Let::max, x.full_lo));
@@ -156,8 +158,7 @@ struct Domains {
   }
 
   std::vector<Segment> one(const ir::Conj& piece) {
-    Reach r = reach(piece);
-    if (is_run(n, core, axis)) r.lo = b.let(Let::min, {r.lo, constant(blocks)}); // what is read may be anything
+    const Reach r = reach(piece);
     const Affine hi = b.let(Let::max, {r.hi, r.lo});
     if (!r.some_full) return {{at(r.lo), at(hi), true}};
     return segments(r.lo, hi, r.from, r.last);

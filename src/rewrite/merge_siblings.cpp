@@ -1,5 +1,6 @@
 // Merge siblings: folds over one space that share a read and feed the same readers become one fold, component
 // by component.
+#include "tang/ir/absence.hpp"
 #include "tang/ir/condition.hpp"
 #include "tang/ir/surface.hpp"
 #include "tang/rewrite/import.hpp"
@@ -28,7 +29,7 @@ bool is_sibling(Graph& g, const Comp& a, const Comp& b) {
     if (!o.view.empty() || o.axes != b.outs[0].axes) return false;
   for (const Comp* n : {&a, &b})
     for (auto& x : n->args)
-      if (hides_absence(g, x.from)) return false;
+      if (ir::may_be_absent(g, x.from, ir::by_predicates)) return false;
   return true;
 }
 

@@ -2,6 +2,7 @@
 // identity; folds of one term are spliced. Masked gradients are made of them.
 #include <algorithm>
 
+#include "tang/ir/absence.hpp"
 #include "tang/ir/surface.hpp"
 #include "tang/rewrite/import.hpp"
 #include "tang/rewrite/rules.hpp"
@@ -34,25 +35,10 @@ Domain points_only(const Pool& p, const Comp& n) {
   return out;
 }
 
-// Does an array have elements that no point reaches, and that no domain or predicate tells: what a view or a
-// step leaves out, or a map of that?
-bool has_holes(const Graph& g, Port p, std::map<Port, bool>& known) {
-  const auto [it, is_new] = known.try_emplace(p, false);
-  if (!is_new) return it->second;
-  const Comp* c = g[p.node].comp();
-  bool out = false;
-  if (const ir::Recur* r = g[p.node].recur()) out = p.port >= r->states.size();
-  else if (c && !c->outs[p.port].view.empty()) out = true;
-  else if (c && c->is_map() && expr::subterms(g.pool, c->lift[p.port], Op::or_else).empty())
-    for (auto& a : c->args) out = out || has_holes(g, a.from, known);
-  return known[p] = out;
-}
-
 // A sum of one term is 0 where that is absent. What the term says of it is seen to; its reads may hide more.
-bool may_be_absent(const Graph& g, const Comp& sum) {
-  std::map<Port, bool> known;
+bool may_be_absent(Graph& g, const Comp& sum) {
   return std::any_of(sum.args.begin(), sum.args.end(),
-                     [&](const Arg& a) { return has_holes(g, a.from, known); });
+                     [&](const Arg& a) { return ir::may_be_absent(g, a.from, ir::by_views); });
 }
 
 bool splice_folds(Graph& g, Comp& n) {

@@ -178,31 +178,9 @@ bool reaches(const Graph& g, NodeId from, NodeId target) {
   return false;
 }
 
-bool hides_absence(Graph& g, Port p) {
-  if (g[p.node].recur()) return p.port >= g[p.node].recur()->states.size();
-  const Comp* c = g[p.node].comp();
-  if (!c) return false;
-  if (!c->outs[p.port].view.empty()) return true;
-  if (!c->is_map()) return false;
-  const Id lift = c->lift[p.port];
-  if (expr::subterms(g.pool, lift, Op::only).empty()) {
-    // A read of a map that hides an absence passes it on, unless or_else catches it: assume that it does not.
-    for (Id x : expr::schedule(g.pool, {lift})) {
-      if (g.pool[x].op != Op::arg) continue;
-      const Port from = g[p.node].comp()->args[size_t(g.pool[x].whole)].from;
-      const Comp* s = g[from.node].comp();
-      if ((s && (s->is_map() || !s->outs[from.port].view.empty()) && hides_absence(g, from)) ||
-          (g[from.node].recur() && hides_absence(g, from)))
-        return true;
-    }
-    return false;
-  }
-  return expr::present(g.pool, lift).when != expr::yes(g.pool);
-}
-
 bool is_total(Graph& g, const Comp& n, int arg) {
   const Arg& a = n.args[size_t(arg)];
-  if (hides_absence(g, a.from)) return false;
+  if (ir::may_be_absent(g, a.from, ir::by_predicates)) return false;
   if (const Comp* c = g[a.from.node].comp(); c && c->is_map() && c->domain != ir::everywhere()) return false;
   const auto shape = g.shape(a.from);
   const auto extents = n.extents();
@@ -237,7 +215,7 @@ namespace {
 // May a read of `n` find nothing there, inside the domain of `n`?
 bool may_miss(Graph& g, const Comp& n, int arg) {
   const Arg& a = n.args[size_t(arg)];
-  if (ir::may_be_absent(g, a.from, false)) return true;
+  if (ir::may_be_absent(g, a.from, ir::by_predicates | ir::by_domains_read)) return true;
   const Comp* source = g[a.from.node].comp();
   if (!source || !source->is_map() || source->domain == ir::everywhere()) return false;
   const Comp m = *source;

@@ -63,9 +63,6 @@ bool reaches(const Graph& g, NodeId from, NodeId target);
 bool is_total(Graph& g, const Comp& n, int arg);
 // Does the node's domain say of every term that this read lies inside the array of that shape?
 bool reads_inside(const Comp& n, const Arg& read, const std::vector<ir::Extent>& shape);
-// A map's absence that no domain shows: a predicate in its body, or coordinates that its output view leaves
-// out.
-bool hides_absence(Graph& g, Port p);
 bool never_empty(const Comp& n, const ir::Symbols& symbols); // every point has a live term
 // Moves the bounds in the bodies to the domain; what does not fit stays. True when the domain changed.
 bool tighten(Graph& g, Comp& n);

@@ -171,6 +171,38 @@ void share_temporaries(lower::Program& p, const target::Target& t) {
   p.temporaries = std::move(places.bytes);
 }
 
+// What a step's kernels evaluate again for themselves is stored instead; false: there is nothing more of that.
+bool store_shared(const plan::Plan& p, const plan::Step& step, schedule::Schedule& s) {
+  bool more = false;
+  for (auto& x : step.group.shared) {
+    const auto* told = schedule::fields_of(s, *p.graph, x.node);
+    schedule::GroupFields f = told ? *told : schedule::GroupFields();
+    more |= !f.is_stored();
+    f.stored = true;
+    s.groups[schedule::key(*p.graph, x.node)] = f;
+  }
+  if (step.body)
+    for (auto& inner : step.body->steps) more |= store_shared(*step.body, inner, s);
+  return more;
+}
+
+// False: a kernel's tiles do not fit a workgroup's memory, or it names too much, and the schedule now stores
+// what made it so large.
+bool plan_and_lower(Derivation& d, const ir::Graph& graph, schedule::Schedule& s, const target::Target& t) {
+  d.plan = plan::make_plan(graph, s, t);
+  d.kernels = lower::lower(d.plan, s, t);
+  pool_temporaries(d.kernels, t);
+  share_temporaries(d.kernels, t);
+  for (auto& l : d.kernels.kernels) {
+    if (!t.aliases) merge_places(d.plan, l);
+    if (l.roles) continue;
+    if (auto k = kernel::try_legalize(l.kernel, t)) l.kernel = std::move(*k);
+    else if (store_shared(d.plan, d.plan.steps[size_t(l.step)], s)) return false;
+    else l.kernel = kernel::legalize(l.kernel, t); // says why not
+  }
+  return true;
+}
+
 // A user's 64-bit integers could be anything.
 void refuse_wide_inputs(const ir::Graph& g, const target::Target& t) {
   for (auto& n : g.nodes)
@@ -202,15 +234,10 @@ Derivation as_told(const ir::Graph& g, const Options& o) {
   schedule.alignment = std::max(schedule.alignment, o.target.alignment);
   graph = split(rewrite::for_planning(rewrite::own_formats(graph), o.optimize && o.target.sum_cost > 0), schedule);
   if (o.target.warpgroups && o.operands) store_operands(graph, *o.operands, schedule);
-  d.plan = plan::make_plan(graph, schedule, o.target);
-  d.kernels = lower::lower(d.plan, schedule, o.target);
-  pool_temporaries(d.kernels, o.target);
-  share_temporaries(d.kernels, o.target);
   if (!o.target.index64) refuse_wide_inputs(g, o.target);
+  while (!plan_and_lower(d, graph, schedule, o.target)) {}
   std::map<std::string, std::string> known; // canonical text -> name
   for (auto& l : d.kernels.kernels) {
-    if (!o.target.aliases) merge_places(d.plan, l);
-    if (!l.roles) l.kernel = kernel::legalize(l.kernel, o.target);
     const std::string text = kernel::print(l.kernel) + (l.roles ? l.schedule : "");
     auto [it, fresh] = known.try_emplace(text, "k" + device::digest(text).substr(0, 16));
     l.kernel.name = it->second;

@@ -174,6 +174,15 @@ TEST(block_stores, extrema_of_inputs_are_computed_once) {
   for (auto& [name, raw] : eval::run(g, in)) EXPECT_LT(eval::difference(got[name], filled(raw)), 6e-2) << name;
 }
 
+// Rows that end with a block: nothing beyond the last document is read.
+TEST(block_stores, documents_that_end_with_a_block) {
+  eval::Inputs in;
+  const ir::Graph g = of_documents(384, in);
+  const auto d = run::derive(g, run::hopper_options());
+  auto got = simulate({d.plan, d.kernels}, in);
+  for (auto& [name, raw] : eval::run(g, in)) EXPECT_LT(eval::difference(got[name], filled(raw)), 6e-2) << name;
+}
+
 // Parts of a sum of columns keep the format of numbers, however many there are.
 TEST(block_stores, parts_of_columns_stay_wide) {
   ir::Builder b;
