@@ -163,7 +163,8 @@ struct Merger {
     for (auto& a : n.args) {
       if (a.from != Port{base_id, base_port} && reaches(g, a.from.node, base_id))
         return Refusal{"the rest reads what the max feeds"};
-      if (ir::may_be_absent(g, a.from, ir::by_predicates)) return Refusal{"a read of " + g.label(a.from) + " may be absent"};
+      if (ir::may_be_absent(g, a.from, ir::by_predicates))
+        return Refusal{"a read of " + g.label(a.from) + " may be absent"};
     }
     Product f = product_of(p, x.value);
     for (size_t k = 0; k < f.factors.size(); ++k) {
@@ -267,7 +268,8 @@ struct Merger {
     const expr::Present score = expr::present(p, merged.lift[base_port]);
     const Id when = ordered(p, score.when);
     for (auto& a : base.args)
-      if (ir::may_be_absent(g, a.from, ir::by_predicates)) return Refusal{"a read of " + g.label(a.from) + " may be absent"};
+      if (ir::may_be_absent(g, a.from, ir::by_predicates))
+        return Refusal{"a read of " + g.label(a.from) + " may be absent"};
     for (size_t c = 0; c < merged.lift.size(); ++c)
       if (ordered(p, expr::present(p, merged.lift[c]).when) != when) return Refusal{"another domain"};
     std::vector<Added> added;
