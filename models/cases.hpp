@@ -13,6 +13,7 @@
 #include "tang/models/norms.hpp"
 #include "tang/models/recurrent.hpp"
 #include "tang/models/rope.hpp"
+#include "tang/models/scaled.hpp"
 #include "tang/models/softmax.hpp"
 
 namespace tang::cases {
@@ -157,6 +158,16 @@ inline void verify_mlps_and_rope(const Verify& expect_verified) {
   expect_verified(b.graph(), {{"at", ids({4}, 11)}});
 }
 
+inline void verify_scaled_products(const Verify& expect_verified) {
+  for (const Format f : {Format::e4m3, Format::bf16}) {
+    Builder b;
+    b.output(scaled_product(b.input("a", {37, 192}, f), b.input("a_scale", {3, 37}), b.param("b", {48, 192}, f),
+                            b.param("b_scale", {2, 3})),
+             "y");
+    expect_verified(b.graph());
+  }
+}
+
 inline void verify_convolutions_and_pooling(const Verify& expect_verified) {
   Builder b;
   Tensor x = b.input("x", {2, 4, 9, 11}), w = b.param("w", {6, 4, 3, 3}), g = b.param("g", {4, 1, 3, 3}),
@@ -274,6 +285,7 @@ inline const Case builders[] = {
     {"norms", verify_norms},
     {"softmax_family", verify_softmax_family},
     {"mlps_and_rope", verify_mlps_and_rope},
+    {"scaled_products", verify_scaled_products},
     {"convolutions_and_pooling", verify_convolutions_and_pooling},
     {"mixture_of_experts", verify_mixture_of_experts},
     {"transformer_blocks", verify_transformer_blocks},

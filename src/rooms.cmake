@@ -14,7 +14,7 @@ tang_room(schedule USES ir target)     # schedules as plain data; legality; the 
 # The f64 oracle; the same walk with emulated formats. It walks every term of every graph that is verified.
 tang_room(eval     USES ir LIBS Threads::Threads FLAGS -O3 -ffp-contract=off)
 tang_room(rewrite  USES ir             # one file a rule, each with its law; the driver; the trace
-  APART keyed_rows narrow_operands part_sums row_weights stored_operands turned_alike)
+  APART keyed_rows narrow_operands part_sums row_weights stored_operands turned_alike weighed_blocks)
 tang_room(grad     USES rewrite        # reverse and forward mode: comprehension -> comprehensions; the stabilizing-max proof
   APART tangent)
 tang_room(text     USES schedule grad) # the `.tang` notation and schedules: parse, print, diagnose

@@ -6,7 +6,8 @@
 //   (small sizes)      clusters   workgroups that run at once, by the size of their cluster
 //   choices WORK [MOST [WORD]]   a product's candidates of the cost rule (whose text has that word; alone: without
 //   clusters), attention's first one with more and more polynomials, each timed (each checked first)      compile-choices WORK ..   compiled only
-// WORK: gemm M N K nn|nt|tn|tt FORMAT, conv BATCH HEIGHT WIDTH CHANNELS OUTS TAPS STRIDE GROUPS FORMAT
+// WORK: gemm M N K nn|nt|tn|tt FORMAT (nt: blocks=128 after it: a scale for so many terms of a row, or of so
+// many columns), conv BATCH HEIGHT WIDTH CHANNELS OUTS TAPS STRIDE GROUPS FORMAT
 // (channels last, padded by half the taps), or attention|backward BATCH HEADS KV_HEADS ROWS KEYS D MASK [FORMAT]; the second
 // letter of a transpose is B's: t is [N, K]. MASK: full, causal, window, softcap, alibi, prefix, t5, document
 // (causal too); `joint=1` after it: the gradients in one kernel. Or a transformer block: block ROWS FORMAT
@@ -132,7 +133,7 @@ private:
     run::Options o = run::hopper_options();
     o.schedule.pieces = w.pieces();
     if (w.block()) o.operands = w.element;
-    if (w.told.empty() || w.block()) return o;
+    if (w.told.empty() || w.block() || w.blocks()) return o;
     for (auto& [label, loop] : w.told) // results that workgroups add to, in any order
       if (label == "joint")
         for (const char* result : {"dq", "dk", "dv"}) o.schedule.groups[result].joint = true;
@@ -211,7 +212,16 @@ private:
       data_[name] = normals(size_t(p->elements(name)), w.element, uint64_t(17 + name[0]));
       p->write(name, data_[name].data());
     }
-    if (w.scaled()) {
+    if (w.blocks()) {
+      for (char side : {'a', 'b'}) {
+        const int64_t steps = w.k / w.blocks(), lines = side == 'a' ? w.m : w.n / w.blocks();
+        std::vector<float> scales(size_t(steps * lines));
+        for (int64_t s = 0; s < steps; ++s) // a's rows lie next to each other, b's blocks of terms
+          for (int64_t x = 0; x < lines; ++x)
+            scales[size_t(side == 'a' ? s * lines + x : x * steps + s)] = Work::scale(side, s, x);
+        p->write(std::string("s") + side, scales.data());
+      }
+    } else if (w.scaled()) {
       const float a = float(Work::scale_a), b = float(Work::scale_b);
       p->write("sa", &a), p->write("sb", &b);
     }

@@ -13,10 +13,12 @@ inline std::vector<double> gemm_row(const Work& w, const Data& data, int64_t i) 
   std::vector<double> sum(size_t(w.n), 0.0);
   for (int64_t l = 0; l < w.k; ++l) {
     const double x = real(a, w.at('a') ? l * w.m + i : i * w.k + l, w.element);
+    const int64_t block = w.blocks() ? l / w.blocks() : 0;
+    const double scaled = w.blocks() ? x * double(Work::scale('a', block, i)) : x;
     for (int64_t j = 0; j < w.n; ++j)
-      sum[size_t(j)] += x * real(b, w.at('b') ? j * w.k + l : l * w.n + j, w.element);
+      sum[size_t(j)] += scaled * (w.blocks() ? double(Work::scale('b', block, j / w.blocks())) : 1) * real(b, w.at('b') ? j * w.k + l : l * w.n + j, w.element);
   }
-  for (double& s : sum) s *= w.scaled() ? Work::scale_a * Work::scale_b : 1;
+  for (double& s : sum) s *= w.scaled() && !w.blocks() ? Work::scale_a * Work::scale_b : 1;
   return sum;
 }
 

@@ -10,6 +10,7 @@
 #include "tang/models/attention.hpp"
 #include "tang/models/conv.hpp"
 #include "tang/models/block.hpp"
+#include "tang/models/scaled.hpp"
 #include "tang/run/cuda.hpp"
 
 namespace tang::bench {
@@ -41,7 +42,7 @@ struct Work {
 
   bool scaled() const { return run::bytes_of(element) == 1 && !whole(); } // one scale an operand
 
-  ir::Format result() const { return whole() ? ir::Format::f32 : scaled() ? ir::Format::bf16 : element; }
+  ir::Format result() const { return whole() ? ir::Format::f32 : scaled() || blocks() ? ir::Format::bf16 : element; }
 
   std::vector<std::string> operands() const {
     if (block()) return {}; // see fill_block
@@ -61,6 +62,18 @@ struct Work {
 
   // f32 is judged by the largest error over the largest value, other formats by the error's length over the values'.
   bool fine() const { return element == ir::Format::f32; }
+
+  // Terms of a row, and of as many columns, that share a scale (`blocks=128`); 0: one scale an operand.
+  int64_t blocks() const {
+    for (auto& [what, n] : told)
+      if (what == "blocks") return n;
+    return 0;
+  }
+
+  // A block's scale, a power of two or between two: of `which` block of terms, of this row or panel of columns.
+  static float scale(char side, int64_t which, int64_t line) {
+    return std::exp2(float((which * 7 + line * 3 + (side == 'a')) % 8 - 4)) * (1 + float(line % 5) / 16);
+  }
 
   // Products of f32 are made of so many 16-bit pieces of each operand: two, or as told.
   int pieces() const {
@@ -124,6 +137,11 @@ struct Work {
       ir::Tensor x = b.input("a", at('a') ? std::vector<ir::Extent>{k, m} : std::vector<ir::Extent>{m, k}, f);
       ir::Tensor y = b.input("b", at('b') ? std::vector<ir::Extent>{n, k} : std::vector<ir::Extent>{k, n}, f);
       auto [i, j, l] = ir::axes<"i j l">();
+      if (blocks()) {
+        const ir::Tensor sa = b.input("sa", {k / blocks(), m}), sb = b.input("sb", {n / blocks(), k / blocks()});
+        b.output(models::scaled_product(x, sa, y, sb), "out", ir::Format::bf16);
+        return b.graph();
+      }
       ir::Scalar left = at('a') ? x(l, i) : x(i, l), right = at('b') ? y(j, l) : y(l, j);
       if (whole()) left = ir::to_real(left), right = ir::to_real(right);
       ir::Scalar sum = ir::sum(l, left * right);

@@ -330,13 +330,16 @@ void Expander::body_in_order(bool partial, std::vector<Flying>& flying, Block& t
     const kernel::Stmt* s = in_block(own, partial);
     if (!s) continue;
     const int c = contract_of(s), r = c >= 0 ? contract_ring_[size_t(c)] : -1;
+    const bool turn = r >= 0 && f_.turns && parts_.contracts.size() == 1;
     if (r >= 0) {
       put(to, Await{r, true});
+      if (turn) put(to, Turn{Turn::take});
       for (int t : ring_tiles_[size_t(r)])
         if (parts_.tiles[size_t(t)].vector)
           put(to, Locate{parts_.tiles[size_t(t)].memory, r, offset_[size_t(t)]});
     }
     walk({s}, flying, to);
+    if (turn) put(to, Turn{Turn::give});
     if (whole_at_) untested(own, to);
   }
 }

@@ -6,12 +6,22 @@
 // arrive at all of them.
 namespace tang::kernel::role {
 
-// The grid's variables that move a tile's window, by more than one element a block.
+// The grid's variables that move a tile's window, by more than one element a block. Of several that move it along one
+// dimension, those that have one block do not.
 std::vector<size_t> Expander::grid_axes_of(int tile) const {
   std::vector<size_t> out;
-  for (size_t g = 0; g < k_.grid.size(); ++g)
-    for (auto& c : parts_.tiles[size_t(tile)].source.index)
-      if (coefficient(c.affine, k_.grid[g].var) && k_.grid[g].step > 1) out.push_back(g);
+  for (auto& c : parts_.tiles[size_t(tile)].source.index) {
+    std::vector<size_t> here, moving;
+    for (size_t g = 0; g < k_.grid.size(); ++g) {
+      const int64_t apart = coefficient(c.affine, k_.grid[g].var) * k_.grid[g].step;
+      if (apart > 1 || apart < -1) here.push_back(g);
+    }
+    for (size_t g : here)
+      if (k_.grid[g].extent > k_.grid[g].step) moving.push_back(g);
+    const auto& those = here.size() > 1 && !moving.empty() ? moving : here;
+    out.insert(out.end(), those.begin(), those.end());
+  }
+  std::sort(out.begin(), out.end());
   return out;
 }
 

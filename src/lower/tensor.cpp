@@ -311,7 +311,7 @@ Result<GroupKernels> TensorLowerer::run() {
     if (group_.role[a] == plan::Role::looped && group_.extent[a] == 1)
       lets_.push_back({kernel::Let{f_.block[a], kernel::Let::affine, {constant(0)}, 1, {}}});
   pipe_.reverse = !form.absorb.base.empty() && n.monoid->commutative;
-  const bool weighs = form.absorb.base.empty() && !group_.shared.empty();
+  const bool weighs = form.absorb.base.empty() && !group_.shared.empty() && !tensor_.blocks;
   const std::optional<Key> key = weighs ? few_keys(g_, m) : std::nullopt;
   for (auto& member : group_.members)
     if (!key) start(member);
@@ -331,7 +331,8 @@ Result<GroupKernels> TensorLowerer::run() {
     state({s.node, 0}, core, "d", choice_.shared[x]->sides.n[0]);
     if (No no = contract(shared, core, *choice_.shared[x], {s.node, 0}, {}, false)) return Refusal{*no};
   }
-  if (No no = key ? weigh_by_key(m, *key) : weighs ? weigh() : absorb(m, form)) return Refusal{*no};
+  if (No no = tensor_.blocks ? add_block(m) : key ? weigh_by_key(m, *key) : weighs ? weigh() : absorb(m, form))
+    return Refusal{*no};
   for (auto& member : key ? std::vector<plan::Member>() : group_.members)
     for (uint32_t c = 0; c < comp(member.node).lift.size(); ++c)
       if (No no = output(comp(member.node), member.axis, {member.node, c}, true)) return Refusal{*no};

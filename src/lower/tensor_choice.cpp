@@ -38,7 +38,7 @@ struct TensorChooser {
 
   int64_t blocks(int core, int64_t tile) const { return (extent(core) + tile - 1) / tile; }
 
-  bool weighs() const { return forms.members[0].absorb.base.empty() && !group.shared.empty(); }
+  bool weighs() const { return forms.members[0].absorb.base.empty() && !group.shared.empty() && !base.blocks; }
 
   // A sum of products and nothing else: no base, no subterm of its own.
   bool product() const { return forms.members[0].absorb.base.empty() && group.shared.empty(); }
@@ -75,6 +75,10 @@ struct TensorChooser {
     if (all.empty()) return "it has no loop";
     base.loop = all[0];
     if (all.size() == 1) return {};
+    if (base.blocks) { // in their order: each step is a block
+      base.outer.assign(all.begin(), all.end() - 1), base.loop = all.back();
+      return {};
+    }
     // Of several the one that the block's contractions have as columns, or the terms that lie next to each
     // other, or the widest; the others go around it.
     if (weighs() && forms.shared[0])
@@ -181,8 +185,15 @@ struct TensorChooser {
   }
 
   std::optional<std::string> structure() {
+    base.blocks = folds_blocks(g, group, forms);
     if (group.members.size() != 1 && !weighs()) return "it computes several results";
     if (const auto why = looped()) return why;
+    if (base.blocks) {
+      const Contraction& c = *forms.shared[0];
+      base.rows = core_of(group.shared[0].axis, c.sides.m[0]);
+      columns = core_of(group.shared[0].axis, c.sides.n[0]);
+      return operand_format(comp(group.shared[0].node), c);
+    }
     for (size_t i = 0; i < group.members.size(); ++i)
       if (const auto why = member(group.members[i], forms.members[i])) return why;
     const plan::Member& m = group.members[0];
@@ -204,7 +215,10 @@ struct TensorChooser {
     if (!group.shared.empty() && (width > 256 || depth > 256))
       return "a contraction has more than 256 private columns";
     const ir::Comp& n = comp(group.shared.empty() ? m.node : group.shared[0].node);
-    const Contraction& c = group.shared.empty() ? form.contractions.begin()->second : *forms.shared[0];
+    return operand_format(n, group.shared.empty() ? form.contractions.begin()->second : *forms.shared[0]);
+  }
+
+  std::optional<std::string> operand_format(const ir::Comp& n, const Contraction& c) {
     for (int f : c.sides.b) {
       const expr::Term& term = g.pool[stored_value(g.pool, c.factors[size_t(f)])];
       if (term.op == expr::Op::arg) {
@@ -405,6 +419,15 @@ struct TensorChooser {
     }
   }
 
+  void folded() {
+    const ir::Comp& n = comp(group.shared[0].node);
+    const int64_t k = n.extent(forms.shared[0]->sides.k[0]).value();
+    for (auto [columns_, r] : block_roles(extent(base.rows), extent(columns))) {
+      r.stages = {std::min(8, stages(r.math, columns_, k))};
+      add(team_rows * r.math, 1, columns_, r);
+    }
+  }
+
   // Whether a term's weight starts from more than a multiple of a contraction: that takes registers of its
   // own.
   bool computed() const {
@@ -458,11 +481,13 @@ Result<std::vector<TensorChoice>> tensor_choices(const ir::Graph& g, const plan:
         auto x = f->tile.find(core);
         return x == f->tile.end() ? otherwise : x->second;
       };
-      c.add(team_rows * f->roles->math, tile(c.base.loop, 64), c.columns < 0 ? 0 : tile(c.columns, 128),
+      c.add(team_rows * f->roles->math, c.base.blocks ? 1 : tile(c.base.loop, 64), c.columns < 0 ? 0 : tile(c.columns, 128),
             *f->roles);
       return c.out;
     }
-  if (c.weighs())
+  if (c.base.blocks)
+    c.folded();
+  else if (c.weighs())
     c.weighed();
   else if (forms.members[0].absorb.base.empty())
     c.products();

@@ -14,6 +14,7 @@ struct TensorChoice {
   std::vector<int> row_axes; // of a product's rows where they are several, the slowest first
   std::vector<int> outer;    // looped axes around the loop, one element at a time
   kernel::Format format = kernel::Format::bf16; // of the operands
+  bool blocks = false; // a fold of contractions of whole blocks, one a step of the loop
   int pieces = 0; // 32-bit operands are taken in so many pieces of `format`; 0: as they are
   std::string text;                             // for people
   double seconds = 0; // what the rule says of it; 0: the rule has an order and no price
@@ -24,6 +25,11 @@ std::optional<Key> few_keys(const ir::Graph& g, const plan::Member& m);
 
 // What an operand holds of a factor: of an integer as a real the integer.
 expr::Id stored_value(const expr::Pool& p, expr::Id factor);
+
+// One fold of contractions whose rows and columns are both on the grid: each step of its loop has a whole one.
+bool folds_blocks(const ir::Graph& g, const plan::Group& group, const Choice& forms);
+// Columns and roles of such folds, best first, for so many rows and columns; but for the slots.
+std::vector<std::pair<int64_t, target::Roles>> block_roles(int64_t rows, int64_t columns);
 
 // Refused where the group is no loop of contractions over one axis with common rows.
 Result<std::vector<TensorChoice>> tensor_choices(const ir::Graph& g, const plan::Plan& p,

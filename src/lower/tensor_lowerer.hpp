@@ -68,6 +68,7 @@ private:
   Lowered cut(Port port, const Bound& whole, const kernel::Memory& piece, const std::vector<int>& ids, int64_t rows,
               int64_t columns);
   No absorb(const plan::Member& m, const MemberForm& form);
+  No add_block(const plan::Member& m);
   No weigh();
   int axis_along(const Added& x) const;
   No place_sums(Added& x);

@@ -31,6 +31,10 @@ Graph narrow_operands(const Graph& g, const std::set<ir::NodeId>& kept = {}, boo
 // that it reads are written out in it), so that matrix instructions can take it as it lies; products of equal
 // sides read one array. What reads a short contraction stays where it is evaluated.
 Graph stored_operands(const Graph& g);
+// A sum over blocks of terms of products whose operands are arrays and whose weights are the same within a
+// block is the weighed sum of the blocks' products: what is alike for a block's terms leaves their sum (law
+// of `hoist`, for some of the fold axes), so that matrix instructions take the arrays as they are stored.
+Graph weighed_blocks(const Graph& g);
 // Sums of few results over many terms in parts, for a target of so many workers: what is computed from scores
 // by a short axis of the sum, columns by blocks of rows. The parts and their join are nodes.
 Graph part_sums(const Graph& g, int64_t workers);

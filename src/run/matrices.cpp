@@ -11,7 +11,7 @@ ir::Graph for_matrices(ir::Graph g, const Options& o) {
   std::set<ir::NodeId> narrow;
   const bool wide = o.schedule.pieces > 0;
   if (o.operands && (expr::row(*o.operands).bits == 16 || *o.operands == ir::Format::tf32 || wide)) narrow = rewrite::operands(g);
-  g = rewrite::row_weights(rewrite::keyed_rows(rewrite::narrow_operands(g, narrow, wide)));
+  g = rewrite::row_weights(rewrite::keyed_rows(rewrite::narrow_operands(rewrite::weighed_blocks(g), narrow, wide)));
   if (!o.operands) return g;
   return rewrite::turned_alike(rewrite::stored_operands(rewrite::part_sums(g, o.target.workers)));
 }
