@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "tang/device/process.hpp"
+
 namespace tang::device {
 
 namespace {
@@ -404,34 +406,43 @@ std::shared_ptr<CudaCompiler> CudaCompiler::open(const CudaCompilerOptions& o) {
 
 CudaCompiler::~CudaCompiler() = default;
 
+// 'c' where it compiles, else 'r'; then how long the log is, the log, and the code. Empty where the library fails.
+std::string CudaCompiler::compiled(const Library& l, const std::string& source, const std::string& architecture) {
+  Handle p = nullptr;
+  if (l.create(&p, source.c_str(), "tang.cu", 0, nullptr, nullptr)) return "";
+  const std::string arch = "--gpu-architecture=" + architecture;
+  std::vector<const char*> options = flags;
+  options.push_back(arch.c_str());
+  const bool failed = l.compile(p, int(options.size()), options.data());
+  size_t n = 0, size = 0;
+  if (l.log_size(p, &n) || (!failed && l.code_size(p, &size))) return "";
+  std::string log(n, '\0'), code(size, '\0');
+  if (l.log(p, log.data()) || (!failed && l.code(p, code.data()))) return "";
+  const auto said = uint64_t(n);
+  return (failed ? "r" : "c") + std::string(reinterpret_cast<const char*>(&said), sizeof said) + log + code;
+}
+
 std::string CudaCompiler::compile(const std::string& source, const std::string& architecture) {
   log_.clear();
   const std::string key = digest(identity_ + "\n" + architecture + "\n" + source);
   if (cache_)
     if (auto known = cache_->find(key)) return *known;
   ++runs_;
-  Library& l = *library_;
-  Handle p = nullptr;
-  auto must = [&](int code, const char* doing) {
-    if (code)
-      throw CudaError(CudaError::failed, std::string("NVRTC failed ") + doing,
-                      {{"code " + std::to_string(code), {}}}, "try another CUDA toolkit");
-  };
-  must(l.create(&p, source.c_str(), "tang.cu", 0, nullptr, nullptr), "taking a program");
-  const std::shared_ptr<void> owner(p, [&](void* x) { l.destroy(&x); });
-  const std::string arch = "--gpu-architecture=" + architecture;
-  std::vector<const char*> options = flags;
-  options.push_back(arch.c_str());
-  size_t n = 0;
-  const int failed = l.compile(p, int(options.size()), options.data());
-  must(l.log_size(p, &n), "reporting");
-  log_.assign(n, '\0');
-  must(l.log(p, log_.data()), "reporting");
-  if (failed)
-    throw CudaError(CudaError::rejected, "NVRTC rejected generated code", {{log_, {}}}, "report this");
-  must(l.code_size(p, &n), "giving its code");
-  std::string code(n, '\0');
-  must(l.code(p, code.data()), "giving its code");
+  ProcessLimits limits;
+  limits.wall_seconds = 1200;
+  const Apart r = run_apart([&] { return compiled(*library_, source, architecture); }, limits);
+  const std::string how = r.end.kind == ProcessResult::signalled   ? "signal " + std::to_string(r.end.code)
+                          : r.end.kind == ProcessResult::timed_out ? "no end after " + std::to_string(limits.wall_seconds) + " s"
+                                                                   : "code " + std::to_string(r.end.code);
+  if (r.value.size() < 9)
+    throw CudaError(CudaError::failed, "NVRTC failed on generated code",
+                    {{how + " on a text of " + std::to_string(source.size()) + " bytes, " + identity_.substr(0, identity_.find(" --")), {}}},
+                    "try another CUDA toolkit, and report this");
+  uint64_t said = 0;
+  std::memcpy(&said, r.value.data() + 1, sizeof said);
+  log_ = r.value.substr(9, said);
+  if (r.value[0] != 'c') throw CudaError(CudaError::rejected, "NVRTC rejected generated code", {{log_, {}}}, "report this");
+  const std::string code = r.value.substr(9 + said);
   if (cache_) cache_->store(key, code);
   return code;
 }

@@ -152,7 +152,8 @@ public:
   static Result<std::shared_ptr<CudaCompiler>> find(const CudaCompilerOptions& o = {});
   static std::shared_ptr<CudaCompiler> open(const CudaCompilerOptions& o = {}); // throws CudaError
   ~CudaCompiler();
-  // `architecture`: "sm_90", "sm_90a", ..; throws CudaError::rejected with the compiler's log.
+  // `architecture`: "sm_90", "sm_90a", ..; throws CudaError::rejected with the compiler's log, and `failed` where the
+  // compiler crashes: it runs in a process of its own.
   std::string compile(const std::string& source, const std::string& architecture);
 
   const std::string& identity() const { return identity_; } // its version and our flags
@@ -166,6 +167,7 @@ public:
 private:
   struct Library;
   CudaCompiler() = default;
+  static std::string compiled(const Library& l, const std::string& source, const std::string& architecture);
   std::shared_ptr<Library> library_;
   std::unique_ptr<Cache> cache_;
   std::string identity_, log_;

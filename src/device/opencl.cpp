@@ -1,7 +1,6 @@
 #include "tang/device/opencl.hpp"
 
 #include <algorithm>
-#include <map>
 
 namespace tang::device {
 
@@ -17,7 +16,6 @@ using Handle = void*;
   X(queue, clCreateCommandQueue, Handle, Handle, Handle, uint64_t, int32_t*)                                   \
   X(drop_queue, clReleaseCommandQueue, int32_t, Handle)                                                        \
   X(buffer, clCreateBuffer, Handle, Handle, uint64_t, size_t, void*, int32_t*)                                 \
-  X(part, clCreateSubBuffer, Handle, Handle, uint64_t, uint32_t, const void*, int32_t*)                        \
   X(drop_buffer, clReleaseMemObject, int32_t, Handle)                                                          \
   X(write, clEnqueueWriteBuffer, int32_t, Handle, Handle, uint32_t, size_t, size_t, const void*, uint32_t,     \
     const Handle*, Handle*)                                                                                    \
@@ -79,31 +77,12 @@ public:
 
   ~OpenclRegion() override {
     c_->cl.finish(c_->queue);
-    for (Handle p : parts_) c_->cl.drop_buffer(p);
     c_->cl.drop_buffer(buffer_);
   }
 
   Handle buffer() const { return buffer_; }
 
-  // A buffer of what lies from here on, `bytes` long at least. Of two such buffers with one beginning of which the
-  // second is shorter, NVIDIA's driver (580.159) crashes when they are released: a longer one serves for both.
-  Handle part(size_t at, size_t bytes) const {
-    Part& p = longest_[at];
-    if (p.handle && p.bytes >= bytes) return p.handle;
-    const size_t place[2] = {start() + at, std::max<size_t>(bytes, 1)};
-    int32_t code = 0;
-    const Handle made = c_->cl.part(buffer_, 0, 0x1220, place, &code); // 0x1220: a region of the buffer
-    c_->must(code, "binding a part of a buffer");
-    parts_.push_back(made);
-    p = {made, bytes};
-    return made;
-  }
-
 private:
-  struct Part {
-    Handle handle = nullptr;
-    size_t bytes = 0;
-  };
   void raw_write(size_t to, const void* from, size_t bytes) override {
     c_->must(c_->cl.write(c_->queue, buffer_, 1, to, bytes, from, 0, nullptr, nullptr), "writing a buffer");
   }
@@ -118,8 +97,6 @@ private:
 
   std::shared_ptr<OpenclContext> c_;
   Handle buffer_ = nullptr;
-  mutable std::map<size_t, Part> longest_; // by where it begins
-  mutable std::vector<Handle> parts_;
 };
 
 class OpenclLaunch : public Launch {
@@ -129,10 +106,14 @@ public:
     int32_t code = 0;
     kernel_ = c_->cl.kernel(program, e.name.c_str(), &code);
     c_->must(code, "finding kernel " + e.name);
-    for (auto& a : arguments) {
-      const Handle part = static_cast<const OpenclRegion&>(*a.region).part(a.offset, a.bytes);
-      regions_.push_back(a.region);
-      c_->must(c_->cl.argument(kernel_, uint32_t(regions_.size() - 1), sizeof part, &part), "binding an argument");
+    const auto argument = [&](size_t k, const auto& x) {
+      c_->must(c_->cl.argument(kernel_, uint32_t(k), sizeof x, &x), "binding an argument");
+    };
+    for (size_t k = 0; k < arguments.size(); ++k) { // all buffers, then where in each its memory begins
+      const auto& r = static_cast<const OpenclRegion&>(*arguments[k].region);
+      argument(k, r.buffer());
+      argument(arguments.size() + k, uint64_t(r.start() + arguments[k].offset));
+      regions_.push_back(arguments[k].region);
     }
   }
 

@@ -56,6 +56,7 @@ public:
   GpuDialect() { truth = "bool", yes = "true", no = "false", both = " && ", either = " || "; }
 
   std::string counter = "int";       // of lanes, blocks and other small numbers
+  std::string plain_counter = "unsigned"; // of the same size without a sign
   std::string barrier;               // a statement: every lane's writes before it are seen after it
   // The same for all workgroups of a cluster; that this one runs; until all of them do.
   std::string barrier_of_cluster, cluster_arrives, cluster_started;
@@ -76,11 +77,15 @@ public:
   // A statement dealt by rows; where the dialect has none it is a bug that one was made.
   virtual void rows(Unit& u, const kernel::Stmt& s) const;
   // Where globals are arguments and tiles lie in one array `shared`: both lists, each with its address space.
-  std::string arguments(const kernel::Kernel& k, const std::string& space) const;
+  std::string arguments(const kernel::Kernel& k, const std::string& space, const std::string& stem = "m") const;
   std::string tile_pointers(const kernel::Kernel& k, const std::string& space) const;
   virtual std::string loop(const std::string& type, const std::string& v, const std::string& begin,
                            const std::string& condition, const std::string& step) const;
   virtual std::string array(const std::string& type, const std::string& name, int64_t n, int64_t m = 0) const;
+  // One axis of a number that counts the points of several and is not negative: (flat / below) % extent; the highest
+  // axis needs no remainder. Divided without a sign: NVIDIA's compiler (NVRTC 13.0) ends the process on the signed form
+  // in some loops. `wide`: the number has the size of `integer`.
+  std::string digit(const std::string& flat, int64_t below, int64_t extent, bool highest, bool wide = false) const;
   // An integer that every lane reads alike, as one that the dialect's rules see as equal in all lanes.
   virtual std::vector<std::string> uniform(const std::string& name, const std::string& value) const;
 };

@@ -50,6 +50,7 @@ Spelling glsl_spelling() {
 class GlslDialect : public GpuDialect {
 public:
   GlslDialect() {
+    plain_counter = "uint";
     barrier = "groupMemoryBarrier(); barrier();"; // only the workgroup waits for what it wrote, in whatever memory
     unroll = "[[unroll]]";
     lane = "gl_LocalInvocationIndex";

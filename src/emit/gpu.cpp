@@ -105,14 +105,13 @@ private:
   // Opens the loop over a lane's flat points and names their axes.
   void deal(const std::vector<TileAxis>& axes) {
     const int64_t all = points(axes);
-    const std::string type = all < INT32_MAX / 2 ? d.counter : d.integer, p = u.fresh("p");
+    const bool wide = all >= INT32_MAX / 2;
+    const std::string type = wide ? d.integer : d.counter, p = u.fresh("p");
     u.open(d.loop(type, p, d.cast(type, "lane"), p + " < " + number(all), number(k_.lanes)));
     int64_t below = all;
     for (size_t a = 0; a < axes.size(); ++a) {
       below /= std::max<int64_t>(1, axes[a].extent);
-      std::string x = below > 1 ? p + " / " + number(below) : p;
-      if (a) x = "(" + x + ") % " + divisor(axes[a].extent);
-      u.line(d.constant(d.integer, name(axes[a].var), x));
+      u.line(d.constant(d.integer, name(axes[a].var), d.digit(p, below, axes[a].extent, !a, wide)));
       u.ranges[size_t(axes[a].var)] = {0, std::max<int64_t>(0, axes[a].extent - 1)};
     }
   }
@@ -236,8 +235,9 @@ std::string Printer::run() {
   u.indent = 1;
   const std::string each = number(k_.lanes / k_.cluster), ways = number(k_.cluster);
   check(k_.cluster == 1 || (!turns && !padded), "workgroups of a cluster take no turns");
-  // Counted in 32 bits where that is enough: division of 64 bits is slow, and one driver has been seen to get it wrong.
-  const std::string number_type = all < INT32_MAX / 2 ? d.counter : d.integer;
+  // Counted in 32 bits where that is enough: division of 64 bits is slow, and NVIDIA's Vulkan (580.159) gets it wrong.
+  const bool wide = all >= INT32_MAX / 2;
+  const std::string number_type = wide ? d.integer : d.counter;
   if (k_.cluster > 1) {
     u.line(d.cluster_arrives);
     u.line(d.constant(d.counter, "lane",
@@ -252,13 +252,12 @@ std::string Printer::run() {
   else if (k_.cluster == 1)
     u.line(d.constant(number_type, "wg", d.cast(number_type, d.group)));
   if (padded) u.open("if (wg < " + number(all) + ")");
-  std::string left = "wg";
+  int64_t below = 1;
   for (size_t g = k_.grid.size(); g-- > 0;) {
     auto& x = k_.grid[g];
-    const std::string blocks = divisor(ceil_div(x.extent, x.step));
-    u.line(d.constant(d.integer, name(x.var), d.cast(d.integer, g ? "(" + left + " % " + blocks + ")" : left) +
-                                                  (x.step == 1 ? "" : " * " + number(x.step))));
-    left = "(" + left + " / " + blocks + ")";
+    const int64_t blocks = ceil_div(x.extent, x.step);
+    u.line(d.constant(d.integer, name(x.var), d.digit("wg", below, blocks, !g, wide) + (x.step == 1 ? "" : " * " + number(x.step))));
+    below *= std::max<int64_t>(1, blocks);
   }
   block(k_.body);
   if (padded) u.close();
@@ -271,7 +270,7 @@ void GpuDialect::rows(Unit&, const kernel::Stmt&) const { bug(__FILE__, __LINE__
 
 std::string GpuDialect::above(const kernel::Kernel&) const { return ""; }
 
-std::string GpuDialect::arguments(const kernel::Kernel& k, const std::string& space) const {
+std::string GpuDialect::arguments(const kernel::Kernel& k, const std::string& space, const std::string& stem) const {
   // Only a state and its new value share a place: arrays of one shape and format. It pays where lanes store a
   // row while they read what goes with it.
   const bool dealt = std::any_of(k.body.begin(), k.body.end(), [](auto& s) {
@@ -290,7 +289,7 @@ std::string GpuDialect::arguments(const kernel::Kernel& k, const std::string& sp
     const Memory& x = k.memories[m];
     if (x.home != kernel::Home::global) continue;
     out += (out.empty() ? "" : ", ") + space + (x.access == kernel::Access::read ? "const " : "") +
-           element_type(x.format) + "* const " + (alone(x) ? unaliased : "") + "m" + std::to_string(m);
+           element_type(x.format) + "* const " + (alone(x) ? unaliased : "") + stem + std::to_string(m);
   }
   return out;
 }
@@ -312,6 +311,15 @@ std::string GpuDialect::tile_pointers(const kernel::Kernel& k, const std::string
 std::string GpuDialect::loop(const std::string& type, const std::string& v, const std::string& begin,
                              const std::string& condition, const std::string& step) const {
   return "for (" + type + " " + v + " = " + begin + "; " + condition + "; " + v + " += " + step + ")";
+}
+
+std::string GpuDialect::digit(const std::string& flat, int64_t below, int64_t extent, bool highest, bool wide) const {
+  if (extent <= 1) return "0";
+  if (highest && below <= 1) return cast(integer, flat);
+  std::string x = cast(wide ? natural : plain_counter, flat);
+  if (below > 1) x += " / " + number(below);
+  if (!highest) x += " % " + number(extent);
+  return cast(integer, "(" + x + ")");
 }
 
 std::string GpuDialect::array(const std::string& type, const std::string& name, int64_t n, int64_t m) const {

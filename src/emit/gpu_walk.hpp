@@ -151,9 +151,8 @@ struct Walk {
     int64_t below = count(axes);
     for (size_t a = 0; a < axes.size(); ++a) {
       below /= std::max<int64_t>(1, axes[a].extent);
-      std::string x = below > 1 ? flat + " / " + number(below) : flat;
-      if (a) x = "(" + x + ") % " + number(axes[a].extent);
-      u.line(d.constant(d.integer, name(axes[a].var) + (a + 1 == axes.size() ? last : ""), x));
+      u.line(d.constant(d.integer, name(axes[a].var) + (a + 1 == axes.size() ? last : ""),
+                        d.digit(flat, below, axes[a].extent, !a)));
     }
   }
 

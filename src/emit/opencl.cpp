@@ -49,18 +49,39 @@ public:
 
   std::string head(const kernel::Kernel& k) const override {
     return "kernel __attribute__((reqd_work_group_size(" + std::to_string(k.lanes) + ", 1, 1))) void " + k.name + "(" +
-           arguments(k, "global ") + ")";
+           arguments(k, "global ", "base") + offsets(k) + ")";
   }
 
   std::string tiles(const kernel::Kernel& k) const override {
     const int64_t n = shared_bytes(k);
-    if (!n) return row_registers(k, *this);
-    return row_registers(k, *this) + "  local uchar shared[" + std::to_string(n) + "] __attribute__((aligned(16)));\n" + tile_pointers(k, "local ");
+    if (!n) return places(k) + row_registers(k, *this);
+    return places(k) + row_registers(k, *this) + "  local uchar shared[" + std::to_string(n) + "] __attribute__((aligned(16)));\n" + tile_pointers(k, "local ");
   }
 
   void rows(Unit& u, const kernel::Stmt& s) const override { print_rows(u, *this, s); }
 
 private:
+  // A memory begins so many bytes after its buffer does. Buffers of buffers would say the same, but where they overlap
+  // NVIDIA's library (580.159) ends the process when they are released.
+  static std::string offsets(const kernel::Kernel& k) {
+    std::string out;
+    for (size_t m = 0; m < k.memories.size(); ++m)
+      if (k.memories[m].home == kernel::Home::global) out += ", const ulong from" + std::to_string(m);
+    return out;
+  }
+
+  static std::string places(const kernel::Kernel& k) {
+    std::string out;
+    for (size_t m = 0; m < k.memories.size(); ++m) {
+      const kernel::Memory& x = k.memories[m];
+      if (x.home != kernel::Home::global) continue;
+      const std::string n = std::to_string(m), space = std::string("global ") + (x.access == kernel::Access::read ? "const " : "");
+      const std::string type = space + element_type(x.format) + "*";
+      out += "  " + type + " const m" + n + " = (" + type + ")((" + space + "uchar*)base" + n + " + from" + n + ");\n";
+    }
+    return out;
+  }
+
   bool f64_;
 };
 } // namespace

@@ -15,8 +15,8 @@ const char* const integer_text = R"(
 TANG Z tang_lesser(Z a, Z b) { if (a < b) { return a; } return b; }
 TANG Z tang_greater(Z a, Z b) { if (a > b) { return a; } return b; }
 TANG Z tang_floor_div(Z a, Z b) {
-  const Z q = a / b;
-  if (a % b != 0 && a < 0) { return q - 1; }
+  const Z q = a / b; // no remainder: GLSL does not define one of a negative number
+  if (a < 0 && q * b != a) { return q - 1; }
   return q;
 }
 TANG Z tang_div(Z a, Z b) { if (b > 0) { return tang_floor_div(a, b); } return 0; }

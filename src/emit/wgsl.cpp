@@ -70,7 +70,7 @@ std::string element(const Memory& m) {
 class WgslDialect : public GpuDialect {
 public:
   WgslDialect() {
-    integer = counter = "i32", natural = "u32", real = "f32";
+    integer = counter = "i32", natural = plain_counter = "u32", real = "f32";
     barrier = "storageBarrier(); workgroupBarrier();";
     lane = "lane_id", group = "(group_id.x + group_id.y * groups.x)", launched = "(groups.x * groups.y)";
     row_of_groups = 65535;

@@ -168,6 +168,23 @@ TEST(cache, a_folder_of_others_is_refused) {
   EXPECT_THROW(Cache{f.path + "/file"}, Error);
 }
 
+TEST(process, work_apart_gives_its_value_or_how_it_ended) {
+  ProcessLimits limits;
+  limits.wall_seconds = 1;
+  const std::string much(300000, 'x');
+  const Apart good = run_apart([&] { return much; }, limits);
+  EXPECT_EQ(good.end.kind, ProcessResult::exited);
+  EXPECT_EQ(good.end.code, 0);
+  EXPECT_EQ(good.value, much);
+  const Apart crash = run_apart([]() -> std::string { raise(SIGSEGV); return "x"; }, limits);
+  EXPECT_EQ(crash.end.kind, ProcessResult::signalled);
+  EXPECT_EQ(crash.end.code, SIGSEGV);
+  EXPECT_EQ(crash.value, "");
+  const Apart thrown = run_apart([]() -> std::string { throw std::runtime_error("x"); }, limits);
+  EXPECT_EQ(thrown.end.code, 1);
+  EXPECT_EQ(run_apart([]() -> std::string { for (;;) pause(); }, limits).end.kind, ProcessResult::timed_out);
+}
+
 // Eight processes read and write few keys while they are killed and bits are flipped under them: whatever is
 // found is right.
 TEST(cache, survives_eight_processes_kills_and_bit_flips) {

@@ -1,9 +1,11 @@
-kernel __attribute__((reqd_work_group_size(64, 1, 1))) void map(global const float* const m0, global float* const m1) {
+kernel __attribute__((reqd_work_group_size(64, 1, 1))) void map(global const float* const base0, global float* const base1, const ulong from0, const ulong from1) {
+  global const float* const m0 = (global const float*)((global const uchar*)base0 + from0);
+  global float* const m1 = (global float*)((global uchar*)base1 + from1);
   const int lane = (int)get_local_id(0);
   const int wg = (int)get_group_id(0);
   const int64_t x0 = (int64_t)wg * 32;
   for (int p0 = (int)lane; p0 < 32; p0 += 64) {
-    const int64_t x1 = p0;
+    const int64_t x1 = (int64_t)p0;
     if ((-x0 - x1 + 99) >= 0) {
       const float t1 = m0[(x0 + x1)];
       const bool t3 = (t1 < 0x0p+0f);

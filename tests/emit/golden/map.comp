@@ -6,7 +6,7 @@ void main() {
   const int wg = int((gl_WorkGroupID.x + gl_WorkGroupID.y * gl_NumWorkGroups.x));
   const int64_t x0 = int64_t(wg) * 32;
   for (int p0 = int(lane); p0 < 32; p0 += 64) {
-    const int64_t x1 = p0;
+    const int64_t x1 = int64_t(p0);
     if ((-x0 - x1 + 99) >= 0) {
       const float t1 = m0[uint((x0 + x1))];
       const bool t3 = (t1 < 0.0f);

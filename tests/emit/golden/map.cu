@@ -4,7 +4,7 @@ extern "C" __global__ void __launch_bounds__(64, 1) map(const float* const m0, f
   const int wg = (int)blockIdx.x;
   const int64_t x0 = (int64_t)wg * 32;
   for (int p0 = (int)lane; p0 < 32; p0 += 64) {
-    const int64_t x1 = p0;
+    const int64_t x1 = (int64_t)p0;
     if ((-x0 - x1 + 99) >= 0) {
       const float t1 = m0[(x0 + x1)];
       const bool t3 = (t1 < 0x0p+0f);

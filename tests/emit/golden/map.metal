@@ -3,7 +3,7 @@ kernel void map(device const float* m0 [[buffer(0)]], device float* m1 [[buffer(
   const int wg = (int)group_id;
   const int64_t x0 = (int64_t)wg * 32;
   for (int p0 = (int)lane; p0 < 32; p0 += 64) {
-    const int64_t x1 = p0;
+    const int64_t x1 = (int64_t)p0;
     if ((-x0 - x1 + 99) >= 0) {
       const float t1 = m0[(x0 + x1)];
       const bool t3 = (t1 < 0x0p+0f);

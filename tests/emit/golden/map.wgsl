@@ -9,7 +9,7 @@ fn main(@builtin(local_invocation_index) lane_id: u32, @builtin(workgroup_id) gr
   let wg: i32 = i32((group_id.x + group_id.y * groups.x));
   let x0: i32 = i32(wg) * 32;
   for (var p0: i32 = i32(lane); p0 < 32; p0 += 64) {
-    let x1: i32 = p0;
+    let x1: i32 = i32(p0);
     if ((-x0 - x1 + 99) >= 0) {
       let t1: f32 = m0[(x0 + x1)];
       let t3: bool = (t1 < 0.0f);

@@ -6,11 +6,11 @@ extern "C" __global__ void __launch_bounds__(64, 1) matmul(const float* const m0
   float* const m5 = (float*)(shared + 256);
   const int lane = (int)threadIdx.x;
   const int wg = (int)blockIdx.x;
-  const int64_t x1 = (int64_t)(wg % 3) * 8;
-  const int64_t x0 = (int64_t)(wg / 3) * 8;
+  const int64_t x1 = (int64_t)((unsigned)wg % 3) * 8;
+  const int64_t x0 = (int64_t)((unsigned)wg / 3) * 8;
   for (int p0 = (int)lane; p0 < 64; p0 += 64) {
-    const int64_t x3 = p0 / 8;
-    const int64_t x4 = (p0) % 8;
+    const int64_t x3 = (int64_t)((unsigned)p0 / 8);
+    const int64_t x4 = (int64_t)((unsigned)p0 % 8);
      {
       const float v0 = 0x0p+0f;
       m5[(x3 * 8 + x4)] = (float)v0;
@@ -20,8 +20,8 @@ extern "C" __global__ void __launch_bounds__(64, 1) matmul(const float* const m0
   for (int64_t x2 = 0; x2 < end1; x2 += 4) {
     __syncthreads();
     for (int p2 = (int)lane; p2 < 32; p2 += 64) {
-      const int64_t x5 = p2 / 4;
-      const int64_t x6 = (p2) % 4;
+      const int64_t x5 = (int64_t)((unsigned)p2 / 4);
+      const int64_t x6 = (int64_t)((unsigned)p2 % 4);
       if ((-x0 - x5 + 18) >= 0) {
         const float t1 = m0[(x0 * 13 + x2 + x5 * 13 + x6)];
         const float v0 = t1;
@@ -32,9 +32,9 @@ extern "C" __global__ void __launch_bounds__(64, 1) matmul(const float* const m0
       }
     }
     for (int p3 = (int)lane; p3 < 32; p3 += 64) {
-      const int64_t x7 = p3 / 16;
-      const int64_t x8 = (p3 / 4) % 4;
-      const int64_t x9 = (p3) % 4;
+      const int64_t x7 = (int64_t)((unsigned)p3 / 16);
+      const int64_t x8 = (int64_t)((unsigned)p3 / 4 % 4);
+      const int64_t x9 = (int64_t)((unsigned)p3 % 4);
       if ((-x1 - x7 * 4 - x9 + 20) >= 0) {
         const float t1 = m1[(x1 + x2 * 21 + x7 * 4 + x8 * 21 + x9)];
         const float v0 = t1;
@@ -117,8 +117,8 @@ extern "C" __global__ void __launch_bounds__(64, 1) matmul(const float* const m0
   for (int64_t x2 = 12; x2 < end4; x2 += 4) {
     __syncthreads();
     for (int p5 = (int)lane; p5 < 32; p5 += 64) {
-      const int64_t x5 = p5 / 4;
-      const int64_t x6 = (p5) % 4;
+      const int64_t x5 = (int64_t)((unsigned)p5 / 4);
+      const int64_t x6 = (int64_t)((unsigned)p5 % 4);
       if ((-x0 - x5 + 18) >= 0 && (((-x2 - x6 + 12) >= 0))) {
         const float t1 = m0[(x0 * 13 + x2 + x5 * 13 + x6)];
         const float v0 = t1;
@@ -129,9 +129,9 @@ extern "C" __global__ void __launch_bounds__(64, 1) matmul(const float* const m0
       }
     }
     for (int p6 = (int)lane; p6 < 32; p6 += 64) {
-      const int64_t x7 = p6 / 16;
-      const int64_t x8 = (p6 / 4) % 4;
-      const int64_t x9 = (p6) % 4;
+      const int64_t x7 = (int64_t)((unsigned)p6 / 16);
+      const int64_t x8 = (int64_t)((unsigned)p6 / 4 % 4);
+      const int64_t x9 = (int64_t)((unsigned)p6 % 4);
       if ((-x1 - x7 * 4 - x9 + 20) >= 0 && (((-x2 - x8 + 12) >= 0))) {
         const float t1 = m1[(x1 + x2 * 21 + x7 * 4 + x8 * 21 + x9)];
         const float v0 = t1;
@@ -212,8 +212,8 @@ extern "C" __global__ void __launch_bounds__(64, 1) matmul(const float* const m0
   }
   __syncthreads();
   for (int p7 = (int)lane; p7 < 64; p7 += 64) {
-    const int64_t x14 = p7 / 8;
-    const int64_t x15 = (p7) % 8;
+    const int64_t x14 = (int64_t)((unsigned)p7 / 8);
+    const int64_t x15 = (int64_t)((unsigned)p7 % 8);
     if ((-x0 - x14 + 18) >= 0 && (-x1 - x15 + 20) >= 0) {
       const float t1 = m5[(x14 * 8 + x15)];
       const float v0 = t1;

@@ -12,11 +12,11 @@ fn main(@builtin(local_invocation_index) lane_id: u32, @builtin(workgroup_id) gr
   _ = &m2;
   let lane: i32 = i32(lane_id);
   let wg: i32 = i32((group_id.x + group_id.y * groups.x));
-  let x1: i32 = i32((wg % 3)) * 8;
-  let x0: i32 = i32((wg / 3)) * 8;
+  let x1: i32 = i32((u32(wg) % 3)) * 8;
+  let x0: i32 = i32((u32(wg) / 3)) * 8;
   for (var p0: i32 = i32(lane); p0 < 64; p0 += 64) {
-    let x3: i32 = p0 / 8;
-    let x4: i32 = (p0) % 8;
+    let x3: i32 = i32((u32(p0) / 8));
+    let x4: i32 = i32((u32(p0) % 8));
      {
       let v0: f32 = 0.0f;
       m5[(x3 * 8 + x4)] = v0;
@@ -26,8 +26,8 @@ fn main(@builtin(local_invocation_index) lane_id: u32, @builtin(workgroup_id) gr
   for (var x2: i32 = 0; x2 < end1; x2 += 4) {
     storageBarrier(); workgroupBarrier();
     for (var p2: i32 = i32(lane); p2 < 32; p2 += 64) {
-      let x5: i32 = p2 / 4;
-      let x6: i32 = (p2) % 4;
+      let x5: i32 = i32((u32(p2) / 4));
+      let x6: i32 = i32((u32(p2) % 4));
       if ((-x0 - x5 + 18) >= 0) {
         let t1: f32 = m0[(x0 * 13 + x2 + x5 * 13 + x6)];
         let v0: f32 = t1;
@@ -38,9 +38,9 @@ fn main(@builtin(local_invocation_index) lane_id: u32, @builtin(workgroup_id) gr
       }
     }
     for (var p3: i32 = i32(lane); p3 < 32; p3 += 64) {
-      let x7: i32 = p3 / 16;
-      let x8: i32 = (p3 / 4) % 4;
-      let x9: i32 = (p3) % 4;
+      let x7: i32 = i32((u32(p3) / 16));
+      let x8: i32 = i32((u32(p3) / 4 % 4));
+      let x9: i32 = i32((u32(p3) % 4));
       if ((-x1 - x7 * 4 - x9 + 20) >= 0) {
         let t1: f32 = m1[(x1 + x2 * 21 + x7 * 4 + x8 * 21 + x9)];
         let v0: f32 = t1;
@@ -113,8 +113,8 @@ fn main(@builtin(local_invocation_index) lane_id: u32, @builtin(workgroup_id) gr
   for (var x2: i32 = 12; x2 < end4; x2 += 4) {
     storageBarrier(); workgroupBarrier();
     for (var p5: i32 = i32(lane); p5 < 32; p5 += 64) {
-      let x5: i32 = p5 / 4;
-      let x6: i32 = (p5) % 4;
+      let x5: i32 = i32((u32(p5) / 4));
+      let x6: i32 = i32((u32(p5) % 4));
       if ((-x0 - x5 + 18) >= 0 && (((-x2 - x6 + 12) >= 0))) {
         let t1: f32 = m0[(x0 * 13 + x2 + x5 * 13 + x6)];
         let v0: f32 = t1;
@@ -125,9 +125,9 @@ fn main(@builtin(local_invocation_index) lane_id: u32, @builtin(workgroup_id) gr
       }
     }
     for (var p6: i32 = i32(lane); p6 < 32; p6 += 64) {
-      let x7: i32 = p6 / 16;
-      let x8: i32 = (p6 / 4) % 4;
-      let x9: i32 = (p6) % 4;
+      let x7: i32 = i32((u32(p6) / 16));
+      let x8: i32 = i32((u32(p6) / 4 % 4));
+      let x9: i32 = i32((u32(p6) % 4));
       if ((-x1 - x7 * 4 - x9 + 20) >= 0 && (((-x2 - x8 + 12) >= 0))) {
         let t1: f32 = m1[(x1 + x2 * 21 + x7 * 4 + x8 * 21 + x9)];
         let v0: f32 = t1;
@@ -198,8 +198,8 @@ fn main(@builtin(local_invocation_index) lane_id: u32, @builtin(workgroup_id) gr
   }
   storageBarrier(); workgroupBarrier();
   for (var p7: i32 = i32(lane); p7 < 64; p7 += 64) {
-    let x14: i32 = p7 / 8;
-    let x15: i32 = (p7) % 8;
+    let x14: i32 = i32((u32(p7) / 8));
+    let x15: i32 = i32((u32(p7) % 8));
     if ((-x0 - x14 + 18) >= 0 && (-x1 - x15 + 20) >= 0) {
       let t1: f32 = m5[(x14 * 8 + x15)];
       let v0: f32 = t1;

@@ -7,8 +7,8 @@ void main() {
   const int wg = int((gl_WorkGroupID.x + gl_WorkGroupID.y * gl_NumWorkGroups.x));
   const int64_t x0 = int64_t(wg) * 2;
   for (int p0 = int(lane); p0 < 32; p0 += 64) {
-    const int64_t x1 = p0 / 16;
-    const int64_t x3 = (p0) % 16;
+    const int64_t x1 = int64_t((uint(p0) / 16));
+    const int64_t x3 = int64_t((uint(p0) % 16));
     if ((-x0 - x1 + 4) >= 0) {
       float a0 = 0.0f;
       for (int64_t x4 = 0; x4 < 5; x4 += 1) {
@@ -25,7 +25,7 @@ void main() {
   }
   groupMemoryBarrier(); barrier();
   for (int p1 = int(lane); p1 < 2; p1 += 64) {
-    const int64_t x1 = p1;
+    const int64_t x1 = int64_t(p1);
     if ((-x0 - x1 + 4) >= 0) {
       float a0 = 0.0f;
       for (int64_t x5 = 0; x5 < 16; x5 += 1) {

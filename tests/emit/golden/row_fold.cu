@@ -6,8 +6,8 @@ extern "C" __global__ void __launch_bounds__(64, 1) row_fold(const float* const 
   const int wg = (int)blockIdx.x;
   const int64_t x0 = (int64_t)wg * 2;
   for (int p0 = (int)lane; p0 < 32; p0 += 64) {
-    const int64_t x1 = p0 / 16;
-    const int64_t x3 = (p0) % 16;
+    const int64_t x1 = (int64_t)((unsigned)p0 / 16);
+    const int64_t x3 = (int64_t)((unsigned)p0 % 16);
     if ((-x0 - x1 + 4) >= 0) {
       float a0 = 0x0p+0f;
       for (int64_t x4 = 0; x4 < 5; x4 += 1) {
@@ -24,7 +24,7 @@ extern "C" __global__ void __launch_bounds__(64, 1) row_fold(const float* const 
   }
   __syncthreads();
   for (int p1 = (int)lane; p1 < 2; p1 += 64) {
-    const int64_t x1 = p1;
+    const int64_t x1 = (int64_t)p1;
     if ((-x0 - x1 + 4) >= 0) {
       float a0 = 0x0p+0f;
       for (int64_t x5 = 0; x5 < 16; x5 += 1) {

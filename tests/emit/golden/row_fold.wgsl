@@ -10,8 +10,8 @@ fn main(@builtin(local_invocation_index) lane_id: u32, @builtin(workgroup_id) gr
   let wg: i32 = i32((group_id.x + group_id.y * groups.x));
   let x0: i32 = i32(wg) * 2;
   for (var p0: i32 = i32(lane); p0 < 32; p0 += 64) {
-    let x1: i32 = p0 / 16;
-    let x3: i32 = (p0) % 16;
+    let x1: i32 = i32((u32(p0) / 16));
+    let x3: i32 = i32((u32(p0) % 16));
     if ((-x0 - x1 + 4) >= 0) {
       var a0: f32 = 0.0f;
       for (var x4: i32 = 0; x4 < 5; x4 += 1) {
@@ -28,7 +28,7 @@ fn main(@builtin(local_invocation_index) lane_id: u32, @builtin(workgroup_id) gr
   }
   storageBarrier(); workgroupBarrier();
   for (var p1: i32 = i32(lane); p1 < 2; p1 += 64) {
-    let x1: i32 = p1;
+    let x1: i32 = i32(p1);
     if ((-x0 - x1 + 4) >= 0) {
       var a0: f32 = 0.0f;
       for (var x5: i32 = 0; x5 < 16; x5 += 1) {
