@@ -29,7 +29,7 @@ tang_room(emit     USES kernel        # dialects as thin printers
   APART cuda* glsl gpu* msl opencl wgsl)
 tang_room(device   USES target LIBS Threads::Threads ${CMAKE_DL_LIBS}  # bytes, launches, clocks
   # What needs a library of its own is an object of its own: libtang.a is linked without it.
-  APART cuda* memory_compiler opencl order tool vulkan webgpu ALONE memory_compiler webgpu)
+  APART apart cuda* memory_compiler opencl order tool vulkan webgpu ALONE memory_compiler webgpu)
 option(TANG_TCC "link libtcc into the fuzzer where it is found (LGPL)" ON)
 find_path(TCC_INCLUDE libtcc.h)
 find_library(TCC_ARCHIVE NAMES libtcc.a)

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "tang/device/process.hpp"
+#include "tang/device/apart.hpp"
 
 namespace tang::device {
 

@@ -1,7 +1,6 @@
 // Runs one program from an argument vector (no shell), with limits on time and memory.
 #pragma once
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -28,15 +27,5 @@ struct Process {
 Process start(const std::vector<std::string>& argv, const std::vector<std::string>& environment,
               const std::string& log, const ProcessLimits& limits);
 ProcessResult finish(const Process& p, const ProcessLimits& limits);
-
-// What `work` returned in a copy of this process, and how that ended: for compilers in libraries, which may crash. The
-// copy has this thread alone, so `work` may use no lock that another one holds and no device. A result that ended
-// otherwise than exited with 0 has no value.
-struct Apart {
-  ProcessResult end;
-  std::string value;
-};
-
-Apart run_apart(const std::function<std::string()>& work, const ProcessLimits& limits);
 
 } // namespace tang::device

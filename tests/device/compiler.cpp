@@ -12,6 +12,8 @@
 #include <random>
 #include <thread>
 
+#include "tang/device/apart.hpp"
+
 using namespace tang;
 using namespace tang::device;
 namespace fs = std::filesystem;
