@@ -26,16 +26,16 @@ builders, ways = list(dict.fromkeys(k[0] for k in keys)), list(dict.fromkeys(k[2
 def text(c):
     if c is None: return "not run"
     if c["failed"]: return f'{c["failed"]} of {c["failed"] + c["passed"]} FAILED: {c["why"][:60]}'
-    if not c["kernels"]: return "="
+    if not c["kernels"]: return f'refused: {c["why"].rpartition(": ")[2]}' if c["refused"] and c["way"] == "derived" else "refused" if c["refused"] else "="
     return f'{c["kernels"]}, {c["worst"]:.0e}' + (f' ({c["refused"]} refused)' if c["refused"] else "")
 
 
 out = """# Builders, targets and schedules
 
 Every builder of the library, forward and backward, under each way to schedule it (`cli/matrix.hpp`), every kernel against the f64
-oracle: kernels, and the largest error of an output relative to its largest value. `=`: the schedule gives the first one's kernels,
-or fits no graph of the builder. `build/tests/tang_matrix --target NAME --json > FILE` (or `tang verify --all --json`) runs a column;
-`python3 tools/matrix.py NAME=FILE,DATE ..` writes this page.
+oracle: kernels, and the largest error of an output relative to its largest value. `=`: the schedule gives the first one's kernels.
+*refused*: the target has too little for a kernel, or the schedule fits no graph of the builder. `build/tests/tang_matrix --target
+NAME --json > FILE` (or `tang verify --all --json`) runs a column; `python3 tools/matrix.py NAME=FILE,DATE ..` writes this page.
 
 | | """ + " | ".join(columns) + " |\n|---|" + "---|" * len(columns) + "\n"
 for what, k in (("class", 1), ("date", 2), ("device", 0)):
