@@ -20,7 +20,7 @@ tang_room(grad     USES rewrite        # reverse and forward mode: comprehension
 tang_room(text     USES schedule grad) # the `.tang` notation and schedules: parse, print, diagnose
 tang_room(plan     USES schedule)      # groups, roles, flush, placement, buffers, donation
 tang_room(models   FOLDER models USES eval grad   # builders: clients of tang.hpp only
-  APART decoder linear_attention optim)
+  APART decoder linear_attention optim scaled)
 tang_room(lower    USES plan kernel    # plan -> kernel IR (point, fold, tile, recur, stage)
   APART few_rows tensor*)
 tang_room(bound    USES ir kernel)      # linear program of the views: traffic bound, certificates, box tiles

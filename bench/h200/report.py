@@ -11,7 +11,7 @@ def needed(w):
     return NEEDED[section(w).split()[0]]
 
 def section(w):
-    if w[0] == "gemm": return "gemm " + w[5]
+    if w[0] == "gemm": return "gemm " + w[5] + (", scales by blocks" if w[-1].startswith("blocks=") else "")
     if w[0] == "conv": return "conv2d NHWC " + w[9]
     if w[0] == "block": return "transformer block " + w[2]
     if w[0] == "backward" and "joint=1" in w: return "attention backward, joint"
@@ -32,7 +32,7 @@ prefix, files = sys.argv[1], sys.argv[2:]
 loaded = [json.load(open(f)) for f in files]
 rows = {r["work"]: r for x in loaded for r in x["rows"]}
 runs = [run for x in loaded for run in x.get("runs", [x])]  # a report's own file holds several
-sections = ["gemm bf16", "gemm f16", "gemm tf32", "gemm f32", "gemm e4m3", "gemm i8", "conv2d NHWC bf16", "attention", "attention backward", "attention backward, joint", "variants", "variants backward",
+sections = ["gemm bf16", "gemm f16", "gemm tf32", "gemm f32", "gemm e4m3", "gemm e4m3, scales by blocks", "gemm bf16, scales by blocks", "gemm i8", "conv2d NHWC bf16", "attention", "attention backward", "attention backward, joint", "variants", "variants backward",
             "f32 attention", "f32 attention backward",
             "transformer block bf16", "transformer block tf32"]
 json.dump({"runs": [{k: v for k, v in run.items() if k != "rows"} for run in runs], "rows": list(rows.values())}, open(prefix + ".json", "w"), indent=1)

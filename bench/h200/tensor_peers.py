@@ -68,6 +68,31 @@ def narrow_products(m, n, k, form):
     product = lambda fast: lambda: torch._scaled_mm(a, b.t(), scale_a=sa, scale_b=sb, out_dtype=torch.bfloat16, use_fast_accum=fast)
     return {"cublas fp8": product(False), "cublas fp8, fast sums": product(True)}
 
+def scaled_blocks(m, n, k, form, size=128):
+    """Scales for 128 terms of a row, and of 128 columns: as cuBLAS takes them (checked against dequantized operands); else without."""
+    if form != "e4m3": return {"cublas without scales": (lambda a, b: lambda: torch.mm(a, b.t()))(*(randn(*s, dtype=FORMATS[form]) for s in ((m, k), (n, k))))}
+    a, b = (randn(*s, dtype=torch.float32).to(torch.float8_e4m3fn) for s in ((m, k), (n, k)))
+    sa, sb = (torch.exp2(torch.randint(-4, 4, s, device="cuda").float()) for s in ((m, k // size), (n // size, k // size)))
+    some = slice(0, 128)
+    want = (a[some].float() * sa[some].repeat_interleave(size, 1)) @ (b.float() * sb.repeat_interleave(size, 0).repeat_interleave(size, 1)).t()
+    rows = sa.t().contiguous().t()  # next to each other
+    def ways():
+        kinds = getattr(F, "ScalingType", None)
+        for columns in (sb, sb.t(), sb.t().contiguous(), sb.t().contiguous().t()):
+            if kinds and hasattr(F, "scaled_mm"):
+                yield "scaled_mm", lambda c=columns: F.scaled_mm(a, b.t(), rows, kinds.BlockWise1x128, c, kinds.BlockWise128x128, output_dtype=torch.bfloat16)
+            yield "_scaled_mm", lambda c=columns: torch._scaled_mm(a, b.t(), scale_a=rows, scale_b=c, out_dtype=torch.bfloat16)
+    why = ""
+    for name, f in ways():
+        try:
+            got = f()
+            error = ((got[some].float() - want).norm() / want.norm()).item()
+            if error < 6e-3: return {f"cublas fp8 by blocks ({name})": f}
+            why = f"{name}: error {error:.1e}"
+        except Exception as e: why = f"{name}: {str(e)[:300]}"
+    print("    peer by blocks refused:", why.replace("\n", " "), flush=True)
+    return {name + " without blocks": f for name, f in narrow_products(m, n, k, form).items()}
+
 def convolution(w):
     n, h, wide, c, outs, taps, stride, groups = map(int, w[1:9]); f = FORMATS[w[9]]
     last = lambda t: t.to(memory_format=torch.channels_last)
@@ -159,6 +184,7 @@ def peers(w):
     """name -> a function that runs it; what torch cannot do is left out with the reason."""
     if w[0] == "block": return {"torch.compile": block_of(w)}
     if w[0] == "conv": return convolution(w)
+    if w[0] == "gemm" and w[-1] == "blocks=128": return scaled_blocks(*map(int, w[1:4]), w[5])
     if w[0] == "gemm" and w[5] in ("e4m3", "i8"): return narrow_products(*map(int, w[1:4]), w[5])
     if w[0] == "gemm":
         m, n, k = map(int, w[1:4]); f = FORMATS[w[5]]

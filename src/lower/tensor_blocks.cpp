@@ -26,22 +26,34 @@ bool folds_blocks(const ir::Graph& g, const plan::Group& group, const Choice& fo
          m.axis[size_t(n.outs[0].axes.back())] == columns;
 }
 
-// A lane has two tiles, the fold's and the block's. While one team adds up, the others' contractions run: the more
-// teams the better, and the more columns the fewer reads.
-std::vector<std::pair<int64_t, target::Roles>> block_roles(int64_t rows, int64_t columns) {
-  std::vector<std::pair<int64_t, target::Roles>> out;
+// A lane has two tiles, the fold's and the block's. While one team adds up, the others' contractions run: each
+// issues in its turn.
+std::vector<BlockRoles> block_roles(Product all, int64_t panels, int64_t terms, const target::Target& t) {
+  constexpr int registers[][2] = {{}, {40, 232}, {24, 240}, {32, 160}};
+  constexpr double reached[] = {0, 0.6, 0.73, 0.77}; // of the widest product's rate, by teams (H200, 2026-12-01)
+  std::vector<BlockRoles> out;
   std::vector<int64_t> widths{128, 96, 64, 32, 16};
-  if (columns <= widths[0] && columns % 8 == 0) widths.insert(widths.begin(), columns);
+  const int64_t panel = all.n;
+  if (panel <= widths[0] && panel % 8 == 0) widths.insert(widths.begin(), panel);
+  all.n *= panels;
   for (int64_t width : widths)
     for (int math : {3, 2, 1}) {
-      if (width > columns || (math > 1 && rows <= team_rows * (math - 1))) continue;
-      constexpr int registers[][2] = {{}, {40, 232}, {24, 240}, {32, 160}};
-      target::Roles r;
-      r.math = math, r.turns = math > 1, r.lag = 0;
-      r.producer_registers = registers[math][0], r.math_registers = registers[math][1];
-      r.order = target::WorkOrder::grouped;
-      out.push_back({width, r});
+      if (width > panel || (math > 1 && all.m <= team_rows * (math - 1))) continue;
+      ProductBlock s{math, width, terms, 2, reached[math] * double(width) / 128};
+      const int64_t below = (all.m + team_rows * math - 1) / (team_rows * math),
+                    beside = panels * ((panel + width - 1) / width);
+      for (const Apart& x : {Apart{}, Apart{1, 2, false}, Apart{1, 2, true}}) {
+        if (x.cluster > 1 && (x.cluster > t.cluster || (x.beneath ? below : beside) % x.cluster)) continue;
+        target::Roles r;
+        r.math = math, r.turns = math > 1, r.lag = 0;
+        r.producer_registers = registers[math][0], r.math_registers = registers[math][1];
+        r.order = target::WorkOrder::grouped;
+        r.cluster = x.cluster, r.beneath = x.beneath;
+        r.stages = {std::min(8, slots(s, all.bits, t))};
+        out.push_back({width, r, product_price(all, s, x, below, beside, t).seconds});
+      }
     }
+  std::stable_sort(out.begin(), out.end(), [](auto& a, auto& b) { return a.seconds < b.seconds; });
   return out;
 }
 

@@ -5,7 +5,6 @@
 
 #include "tang/kernel/row_terms.hpp"
 #include "tang/lower/frame.hpp"
-#include "tang/lower/tensor_price.hpp"
 
 namespace tang::lower {
 
@@ -76,7 +75,7 @@ struct TensorChooser {
     base.loop = all[0];
     if (all.size() == 1) return {};
     if (base.blocks) { // in their order: each step is a block
-      base.outer.assign(all.begin(), all.end() - 1), base.loop = all.back();
+      base.loop = all.back(), all.pop_back(), base.outer = all;
       return {};
     }
     // Of several the one that the block's contractions have as columns, or the terms that lie next to each
@@ -320,7 +319,7 @@ struct TensorChooser {
     for (auto& c : order) {
       Roles r;
       r.math = c.s.math;
-      r.stages.assign(size_t(sums), sums == 1 ? c.s.stages : stages(c.s.math, c.s.columns * sums, c.s.loop));
+      r.stages.assign(size_t(sums), sums == 1 ? c.s.stages : slots({c.s.math, c.s.columns * sums, c.s.loop, 0, 1}, all.bits, t));
       r.order = WorkOrder::grouped;
       r.split = c.apart.split, r.cluster = c.apart.cluster, r.beneath = c.apart.beneath;
       if (c.uneven) r.persist = Persist::dynamic;
@@ -334,13 +333,6 @@ struct TensorChooser {
   int64_t stored_maps() const {
     return std::count_if(group.epilogues.begin(), group.epilogues.end(),
                          [&](const plan::Epilogue& e) { return p.buffer({e.node, 0}) != nullptr; });
-  }
-
-  // As many slots as shared memory holds, for one side of rows and another of columns.
-  int stages(int math, int64_t columns_, int64_t loop) const {
-    constexpr int64_t barriers = 4096, staged = 2 * 8192; // bytes; the second for each team's results
-    const int64_t slot = (team_rows * math + columns_) * loop * int64_t(expr::row(base.format).bits) / 8;
-    return int(std::max<int64_t>(2, (t.shared_limit - barriers - math * staged) / slot));
   }
 
   // Blocks of rows have loops of different lengths: longer ones for later rows (1), earlier ones (-1), or
@@ -420,11 +412,17 @@ struct TensorChooser {
   }
 
   void folded() {
+    const Contraction& c = *forms.shared[0];
     const ir::Comp& n = comp(group.shared[0].node);
-    const int64_t k = n.extent(forms.shared[0]->sides.k[0]).value();
-    for (auto [columns_, r] : block_roles(extent(base.rows), extent(columns))) {
-      r.stages = {std::min(8, stages(r.math, columns_, k))};
-      add(team_rows * r.math, 1, columns_, r);
+    const int64_t terms = n.extent(c.sides.k[0]).value();
+    Product all{extent(base.rows), extent(columns), terms * extent(base.loop), 1, 1, 1, expr::row(base.format).bits};
+    int64_t panels = 1; // of columns
+    for (int a : c.outer_n) panels *= n.extent(a).value();
+    for (int a : base.outer) all.around *= extent(a);
+    all.batch = others() / extent(columns) / panels;
+    for (auto& x : block_roles(all, panels, terms, t)) {
+      add(team_rows * x.roles.math, 1, x.columns, x.roles);
+      out.back().seconds = x.seconds;
     }
   }
 

@@ -3,6 +3,7 @@
 #include "tang/kernel/kernel.hpp"
 #include "tang/lower/choose.hpp"
 #include "tang/lower/keyed.hpp"
+#include "tang/lower/tensor_price.hpp"
 #include "tang/target/roles.hpp"
 
 namespace tang::lower {
@@ -28,8 +29,13 @@ expr::Id stored_value(const expr::Pool& p, expr::Id factor);
 
 // One fold of contractions whose rows and columns are both on the grid: each step of its loop has a whole one.
 bool folds_blocks(const ir::Graph& g, const plan::Group& group, const Choice& forms);
-// Columns and roles of such folds, best first, for so many rows and columns; but for the slots.
-std::vector<std::pair<int64_t, target::Roles>> block_roles(int64_t rows, int64_t columns);
+// Columns and roles of such folds, best first: of so many `panels` of columns, in blocks of so many terms.
+struct BlockRoles {
+  int64_t columns;
+  target::Roles roles;
+  double seconds;
+};
+std::vector<BlockRoles> block_roles(Product all, int64_t panels, int64_t terms, const target::Target& t);
 
 // Refused where the group is no loop of contractions over one axis with common rows.
 Result<std::vector<TensorChoice>> tensor_choices(const ir::Graph& g, const plan::Plan& p,

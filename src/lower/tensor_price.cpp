@@ -41,6 +41,12 @@ double join(const ProductBlock& s, const Apart& x, double& each_wave, const targ
 }
 } // namespace
 
+int slots(const ProductBlock& s, int bits, const target::Target& t) {
+  constexpr int64_t barriers = 4096, staged = 2 * 8192; // bytes; the second for each team's results
+  const int64_t slot = (team_rows * s.math + s.columns) * s.loop * bits / 8;
+  return int(std::max<int64_t>(2, (t.shared_limit - barriers - s.math * staged) / slot));
+}
+
 // Waves of workgroups, each as slow as its arithmetic or its bytes from the shared cache; everything at least as slow as
 // memory; parts of a loop are joined.
 ProductPrice product_price(const Product& p, const ProductBlock& s, const Apart& x, int64_t below, int64_t beside, const target::Target& t) {

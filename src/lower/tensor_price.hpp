@@ -35,6 +35,9 @@ struct ProductPrice {
   bool reads = false; // are what a block waits for
 };
 
+// As many slots as shared memory holds beside what results are staged in, at least two.
+int slots(const ProductBlock& s, int bits, const target::Target& t);
+
 // `below` x `beside` blocks of rows and columns.
 ProductPrice product_price(const Product& p, const ProductBlock& s, const Apart& x, int64_t below, int64_t beside, const target::Target& t);
 

@@ -50,3 +50,17 @@ TEST(block_scales, one_kernel_of_roles_and_it_equals_the_oracle) {
     expect_roles(l, *l.roles, buffers({d.plan, d.kernels}, l, in));
   }
 }
+
+// Every candidate's program: teams that take turns, copies that a cluster shares.
+TEST(block_scales, candidates_do_what_the_kernel_says) {
+  const ir::Graph g = scaled({250, 256, 384, 64, 128});
+  const auto d = run::derive(g, run::hopper_options());
+  const lower::Lowered& l = d.kernels.kernels.at(0);
+  const eval::Inputs in = rounded_inputs(g);
+  for (auto [cluster, beneath] : {std::pair(1, false), std::pair(2, false), std::pair(2, true)}) {
+    target::Roles fields = *l.roles;
+    fields.cluster = cluster, fields.beneath = beneath;
+    SCOPED_TRACE(std::to_string(fields.math) + " teams, cluster " + std::to_string(cluster) + (beneath ? " beneath" : ""));
+    expect_roles(l, fields, buffers({d.plan, d.kernels}, l, in), 2);
+  }
+}
