@@ -19,7 +19,8 @@ struct Decision {
   const Monoid& m;
   const int n = int(m.size());
   using Names = std::function<Id(int)>;
-  const Names xs = [this](int c) { return x(c); }, ys = [this](int c) { return y(c); }, zs = [this](int c) { return z(c); };
+  const Names xs = [this](int c) { return x(c); }, ys = [this](int c) { return y(c); },
+              zs = [this](int c) { return z(c); };
   std::set<int> base = {};
   std::vector<Case> one = {}, two = {}, three = {}; // orders of so many elements' bases
 
