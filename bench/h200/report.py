@@ -5,12 +5,16 @@ import json, math, os, sys
 NEEDED = {"transformer": 1.0, "conv2d": 0.7, "gemm": 0.85, "attention": 1.0, "variants": 1.0}
 
 def needed(w):
+    if "sm80=1" in w: return 0.0
     if w[-1] == "f32": return 1.0
     if w[0] == "backward" and w[7] in ("full", "causal"): return 0.9 if w[6] == "128" else 0.8
     if w[0] == "backward" and w[7] == "t5": return 20.0
     return NEEDED[section(w).split()[0]]
 
+OLDER = "The sm_80-style lowering on the same chip"
+
 def section(w):
+    if "sm80=1" in w: return OLDER
     if w[0] == "gemm": return "gemm " + w[5] + (", scales by blocks" if w[-1].startswith("blocks=") else "")
     if w[0] == "conv": return "conv2d NHWC " + w[9]
     if w[0] == "block": return "transformer block " + w[2]
@@ -34,7 +38,7 @@ rows = {r["work"]: r for x in loaded for r in x["rows"]}
 runs = [run for x in loaded for run in x.get("runs", [x])]  # a report's own file holds several
 sections = ["gemm bf16", "gemm f16", "gemm tf32", "gemm f32", "gemm e4m3", "gemm e4m3, scales by blocks", "gemm bf16, scales by blocks", "gemm i8", "conv2d NHWC bf16", "attention", "attention backward", "attention backward, joint", "variants", "variants backward",
             "f32 attention", "f32 attention backward",
-            "transformer block bf16", "transformer block tf32"]
+            "transformer block bf16", "transformer block tf32", OLDER]
 json.dump({"runs": [{k: v for k, v in run.items() if k != "rows"} for run in runs], "rows": list(rows.values())}, open(prefix + ".json", "w"), indent=1)
 with open(prefix + ".md", "w") as out:
     say = lambda *x: print(*x, file=out)
@@ -55,6 +59,16 @@ with open(prefix + ".md", "w") as out:
         if name.endswith("joint"):
             say("One kernel for dq, dk and dv (the schedule's `joint`): dq is added to in the order in which workgroups come, as the peer's may be;")
             say("the rows above are bit-equal in every run.\n")
+        if name == OLDER:
+            say("The same kernels in tensor form by mma.sync and cp.async (`sm80=1` after a work; docs/decisions/0056), beside the rows of the same")
+            say("works by wgmma and bulk copies of the same run, and the peer, which has those as well. mma.sync reaches about 0.62 of wgmma's rate.\n")
+            say("| work | by mma.sync ms | TFLOP/s | by wgmma ms | peer | peer ms | error |\n|---|---|---|---|---|---|---|")
+            for r in mine:
+                whole = rows.get(r["work"].replace(" sm80=1", ""), {}).get("ms", {}).get("ours")
+                ms, peer = r.get("ms", {}), r.get("peer")
+                say(f"| {shape(r['work'].split())} | {ms.get('ours', float('nan')):.4f} | {r.get('tflops') or float('nan'):.1f} | {f'{whole:.4f}' if whole else '-'} | "
+                    f"{peer or '-'} | {f'{ms[peer]:.4f}' if peer else '-'} | {r['check'].split('err ')[1].split()[0] if 'err ' in r['check'] else r['check'][:60]} |")
+            continue
         if ratios:
             say(f"{len(ratios)} rows beside a peer: geometric mean {math.exp(sum(map(math.log, ratios)) / len(ratios)):.3f}, worst {min(ratios):.3f}.\n")
         say("| work | ours ms | TFLOP/s | peer | peer ms | ratio | error | |\n|---|---|---|---|---|---|---|---|")

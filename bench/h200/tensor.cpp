@@ -10,7 +10,7 @@
 // many columns), conv BATCH HEIGHT WIDTH CHANNELS OUTS TAPS STRIDE GROUPS FORMAT
 // (channels last, padded by half the taps), or attention|backward BATCH HEADS KV_HEADS ROWS KEYS D MASK [FORMAT]; the second
 // letter of a transpose is B's: t is [N, K]. MASK: full, causal, window, softcap, alibi, prefix, t5, document
-// (causal too); `joint=1` after it: the gradients in one kernel. Or a transformer block: block ROWS FORMAT
+// (causal too); `joint=1` after it: the gradients in one kernel. `sm80=1` after a work: by mma.sync and cp.async. Or a transformer block: block ROWS FORMAT
 // forward|both, both with its gradients.
 // Usage: tensor [CACHE FOLDER].
 #include <algorithm>
@@ -74,7 +74,7 @@ public:
     }
     if (verb == "compile-choices") {
       for (auto& [text, s] : choices(w, in)) try {
-          run::Options o = run::hopper_options();
+          run::Options o = w.options();
           o.schedule = s;
           compiler_->compile(run::cuda_source(run::derive(w.graph(), o), o.target), "sm_90a");
         } catch (const Error& e) { std::printf("  %s: %s\n", text.c_str(), e.what()); }
@@ -130,7 +130,7 @@ private:
 
   // Kernels whose labels hold a told word loop over blocks of the told size.
   static run::Options options(const Work& w) {
-    run::Options o = run::hopper_options();
+    run::Options o = w.options();
     o.schedule.pieces = w.pieces();
     if (w.block()) o.operands = w.element;
     if (w.told.empty() || w.block() || w.blocks()) return o;
@@ -166,7 +166,7 @@ private:
     size_t most = 100;
     std::string word;
     in >> most >> word;
-    const run::Options o = run::hopper_options();
+    const run::Options o = w.options();
     const run::Derivation d = run::derive(w.graph(), o);
     ir::Graph g = *d.plan.graph;
     std::vector<std::pair<std::string, schedule::Schedule>> out;
@@ -185,7 +185,7 @@ private:
         schedule::GroupFields& f = s.groups[key];
         f.roles = c.roles, f.vectors = 1;
         for (size_t a = 0; a < c.tile.size(); ++a) f.tile[int(a)] = c.tile[a];
-        if (!w.attends()) {
+        if (!w.attends() || w.subgroups()) {
           char says[40];
           std::snprintf(says, sizeof says, " says %.5f", 1e3 * c.seconds);
           if (out.size() < most) out.emplace_back(c.text + says, s);

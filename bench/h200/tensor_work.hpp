@@ -52,6 +52,20 @@ struct Work {
                       : std::vector<std::string>{"q", "k", "v"};
   }
 
+  bool subgroups() const { // told `sm80=1`: by mma.sync and cp.async
+    return std::any_of(told.begin(), told.end(), [](auto& t) { return t.first == "sm80"; });
+  }
+
+  // The chip's warpgroups, or the instructions of sm_80 on as many processors, as fast as those reach there.
+  run::Options options() const {
+    if (!subgroups()) return run::hopper_options();
+    run::Options o = run::ampere_options();
+    const target::Target chip = target::hopper_target();
+    o.target.workers = chip.workers, o.target.matrix_rate = chip.matrix_rate, o.target.near_rate = chip.near_rate;
+    o.target.memory_rate = chip.memory_rate;
+    return o;
+  }
+
   int64_t result_rows() const {
     return gemm() ? m : conv() ? batch * places(height) * places(width) : batch * heads * rows;
   }

@@ -73,7 +73,7 @@ void RowText::load_quads(const std::vector<Id>& roots) {
     u_.line("#pragma unroll");
     u_.open("for (int r = 0; r < 2; ++r)");
     if (row_.flat >= 0) print_row(u_, row_, "own + 8 * r");
-    u_.line("const int " + name(column_) + " = e8 * 32 + pair * 4;");
+    u_.line("const int " + name(column_) + " = e8 * 32 + (pair & 7) * 4 + (pair & ~7);");
     u_.line((r->checked ? "if (" + inside + ") " : "") + "tang_quad(" + as + "[r], m" +
             std::to_string(r->memory) + " + " + at + ");");
     u_.line("tang_share_quad(" + as + "[r]);");

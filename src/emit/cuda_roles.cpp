@@ -10,6 +10,8 @@
 #include "tang/emit/cuda_roles_prelude.hpp"
 #include "tang/emit/cuda_row_text.hpp"
 #include "tang/emit/cuda_stage.hpp"
+#include "tang/emit/cuda_subgroups.hpp"
+#include "tang/kernel/roles_parts.hpp"
 
 namespace tang::emit {
 
@@ -36,10 +38,12 @@ private:
 
   bool power(int r) const { return (ring(r).depth & (ring(r).depth - 1)) == 0; }
 
-  // The slot of the ring's next window, or of the one `back` advances ago; the parity of its barriers' phase.
-  std::string slot(int r, int back = 0) const {
-    const std::string d = number(ring(r).depth);
+  // The slot of the ring's next window, or of the one `back` advances ago or `ahead` on; the parity of its barriers' phase.
+  std::string slot(int r, int back = 0, int ahead = 0) const {
+    const std::string d = number(ring(r).depth), on = id(r) + (power(r) ? "_n + " : "_s + ") + number(ahead);
     if (ring(r).depth == 1) return "0";
+    if (ahead && power(r)) return "(" + on + " & " + number(ring(r).depth - 1) + ")";
+    if (ahead) return "(" + on + " - (" + on + " < " + d + " ? 0 : " + d + "))";
     if (power(r))
       return "(" + id(r) + "_n" + (back ? " - " + number(back) : "") + " & " + number(ring(r).depth - 1) +
              ")";
@@ -64,10 +68,10 @@ private:
            ")";
   }
 
-  std::string place(int r, int64_t at) const {
+  std::string place(int r, int64_t at, int ahead = 0) const {
     const Ring& x = ring(r);
     const bool vector = at >= x.bytes;
-    return "base + " + number(vector ? x.vectors + at - x.bytes : x.at + at) + " + (" + in_team(r, slot(r)) +
+    return "base + " + number(vector ? x.vectors + at - x.bytes : x.at + at) + " + (" + in_team(r, slot(r, 0, ahead)) +
            ") * " + number(vector ? x.vector_bytes : x.bytes);
   }
 
@@ -109,6 +113,7 @@ private:
   }
 
   void print(const Load& x) {
+    if (p_.fields.tall) return print_copy(u, p_, x, place(x.ring, x.at, x.ahead));
     u.line("tang_bulk_" + (x.each ? "share(" + number((1 << p_.fields.cluster) - 1) + ", " : std::string("load(")) +
            place(x.ring, x.at) + (x.each ? " + " + name(p_.rank) + " * " + number(x.each) : "") + ", &map" +
            number(x.map) + ", " + barrier(x.ring, true) + reversed(x.from) + ");");
@@ -168,13 +173,21 @@ private:
   std::string meeting() const { return number(open_barrier + p_.fields.math) + " + " + name(p_.team) + ", 128"; }
 
   void print(const Meet& x) {
+    if (p_.fields.tall) return u.line("__syncthreads();");
     u.line("tang_team_sync(" + (x.all ? number(open_barrier + 2 * p_.fields.math) + ", " + number(128 * p_.fields.math)
                                       : meeting()) + ");");
   }
 
-  void print(const Rows& x) { print_rows(u, x); }
+  void print(const Rows& x) {
+    const auto touched = kernel::touched(x.what);
+    std::vector<int> tiles = touched.reads;
+    tiles.insert(tiles.end(), touched.writes.begin(), touched.writes.end());
+    each_row_block(u, p_, tiles, [&] { print_rows(u, x); });
+  }
 
-  void print(const Settle& x) { print_settle(u, x); }
+  void print(const Settle& x) {
+    each_row_block(u, p_, {x.memory}, [&] { print_settle(u, x); });
+  }
 
   void print(const Flush& x);
 
@@ -194,7 +207,11 @@ private:
     x.ring < 0 ? print_join(u, p_, x, meeting(), then) : print_share(u, p_, x, place(x.ring, 0), then);
   }
 
-  void print(const Let& l);
+  void print(const Let& l) { print_let(u, l.what); }
+
+  void print(const Commit&) { u.line("tang_copies_commit();"); }
+
+  void print(const Arrived& x) { u.line("tang_copies_wait<" + number(x.left) + ">();"); }
 
   void print(const Divide& d) {
     u.line("const int " + name(d.quotient) + " = " + text(d.value) + " / " + text(d.divisor) + ", " +
@@ -230,6 +247,8 @@ private:
 
   void print(const Works& w);
   void counters();
+  void roles();
+  void subgroups();
   void fragments();
 
   const Program& p_;
@@ -241,6 +260,7 @@ private:
 };
 
 void Printer::print(const Issue& x) {
+  if (p_.fields.tall) return print_product_of_subgroup(u, p_, x, x.a_tile < 0 ? place(x.a.ring, x.a.at) : "", place(x.b.ring, x.b.at));
   // An instruction takes no more registers than a lane has at the launch: else it is two, of half the columns.
   const int64_t bits = expr::row(x.format).bits;
   const bool wide = x.n / 2 + beside_sums > 65536 / p_.fields.threads() / 8 * 8;
@@ -273,6 +293,7 @@ void Printer::print(const Issue& x) {
 // Each warp stages its own 16 rows and stores them: no other warp is waited for. Two boxes take turns in a
 // team's staging.
 void Printer::print(const Flush& x) {
+  if (p_.fields.tall) return print_flush_by_lanes(u, p_, x);
   const auto& all = x.what.dst;
   const bool halves = expr::row(u.memory(all[0].memory).format).bits == 16, own = x.ring < 0;
   const int64_t width = halves ? 64 : 32; // columns of a box: 128 bytes
@@ -329,27 +350,6 @@ void Printer::print(const Fill& x) {
   u.close();
 }
 
-void Printer::print(const Let& l) {
-  using L = kernel::Let;
-  const L& x = l.what;
-  std::string e = x.kind == L::load ? "" : text(x.operands[0]);
-  if (x.kind == L::load) {
-    std::string at = "0", inside;
-    for (size_t d = 0; d < x.ref.index.size(); ++d) {
-      const std::string c = text(x.ref.index[d].affine);
-      at += " + (int64_t)" + c + " * " + number(u.memory(x.ref.memory).strides[d]);
-      inside +=
-          (d ? " && " : "") + ("(uint32_t)(" + c + ") < " + number(u.memory(x.ref.memory).shape[d]) + "u");
-    }
-    e = "(int)" + load_element(u, u.memory(x.ref.memory).format, "m" + number(x.ref.memory) + "[" + at + "]");
-    if (x.ref.checked) e = "(" + inside + " ? " + e + " : 0)";
-  }
-  if (x.kind == L::floor_div) e = "tang_floor_div32(" + e + ", " + number(x.divisor) + ")";
-  for (size_t i = 1; i < x.operands.size(); ++i)
-    e = (x.kind == L::min ? "min(" : "max(") + e + ", " + text(x.operands[i]) + ")";
-  u.line("const int " + name(x.var) + " = " + e + ";");
-}
-
 void Printer::counters() {
   for (size_t r = 0; r < p_.rings.size(); ++r) {
     u.line(power(int(r)) ? "uint32_t " + id(int(r)) + "_n = 0;"
@@ -360,7 +360,7 @@ void Printer::counters() {
 void Printer::fragments() {
   for (size_t m = 0; m < p_.kernel.memories.size(); ++m)
     if (p_.kernel.memories[m].home == kernel::Home::fragment) {
-      u.line(declare_fragment(u, int(m)));
+      u.line(p_.fields.tall ? declare_row_blocks(u, p_, int(m)) : declare_fragment(u, int(m)));
       if (in_integers(int(m)))
         u.line("int i" + number(int64_t(m)) + "[sizeof m" + number(int64_t(m)) + " / 4];");
     }
@@ -417,12 +417,15 @@ void Printer::print(const Works& w) {
   u.close();
 }
 
-std::string Printer::run() {
+void Printer::subgroups() {
+  print_subgroup(u, p_);
+  counters();
+  block(p_.math);
+}
+
+void Printer::roles() {
   const auto& f = p_.fields;
-  u.indent = 1;
-  u.line("extern __shared__ uint8_t raw[];");
-  u.line("const uint32_t base = (tang_shared(raw) + 1023) & ~1023u, bars = base + " + number(p_.barriers) +
-         ";");
+  u.line("const uint32_t bars = base + " + number(p_.barriers) + ";");
   u.line("const int role = __shfl_sync(0xffffffffu, (int)threadIdx.x / 128, 0), lane = threadIdx.x & 31, "
          "warp = (threadIdx.x / 32) & 3;");
   u.open("if (threadIdx.x == 0)");
@@ -456,19 +459,28 @@ std::string Printer::run() {
   block(p_.math);
   u.close();
   if (cluster) u.line("__syncwarp();"), u.line("tang_meet_cluster();");
+}
+
+std::string Printer::run() {
+  const auto& f = p_.fields;
+  u.indent = 1;
+  u.line("extern __shared__ uint8_t raw[];");
+  u.line("const uint32_t base = (tang_shared(raw) + 1023) & ~1023u;");
+  p_.fields.tall ? subgroups() : roles();
   std::string params;
-  for (size_t m = 0; m < p_.maps.size(); ++m)
+  for (size_t m = 0; !f.tall && m < p_.maps.size(); ++m)
     params += "const __grid_constant__ TangMap map" + number(int64_t(m)) + ", ";
   for (int m : p_.plain) {
     const Memory& x = p_.kernel.memories[size_t(m)];
     params += std::string(x.access == kernel::Access::read ? "const " : "") + element_type(x.format) +
               "* const m" + number(m) + ", ";
   }
-  return "#ifndef TANG_ROLES\n#define TANG_ROLES\n" + cuda_roles_prelude() +
+  params = f.tall ? params.substr(0, params.size() - 2) : params + "int* const queue" + (p_.tiles ? ", float* const parts" : "");
+  return "#ifndef TANG_ROLES\n#define TANG_ROLES\n" + cuda_roles_prelude() + cuda_subgroups_prelude() +
          "TANG int tang_floor_div32(int a, int b) { return a / b - (a % b != 0 && a < 0); }\n#endif\n" +
          instructions_ + "extern \"C\" __global__ void " +
-         (cluster ? "__cluster_dims__(" + number(f.cluster) + ", 1, 1) " : "") + "__launch_bounds__(" +
-         number(f.threads()) + ", 1) " + name_ + "(" + params + "int* const queue" + (p_.tiles ? ", float* const parts" : "") + ") {\n" +
+         (f.cluster > 1 ? "__cluster_dims__(" + number(f.cluster) + ", 1, 1) " : "") + "__launch_bounds__(" +
+         number(f.threads()) + ", " + number(f.tall ? resident_subgroups(f) : 1) + ") " + name_ + "(" + params + ") {\n" +
          u.out + "}\n";
 }
 } // namespace roles_text

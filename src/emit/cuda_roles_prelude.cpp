@@ -121,7 +121,16 @@ TANG uint32_t tang_pack_f16(float a, float b) {
   return r;
 }
 TANG void tang_store_matrix(uint32_t to, uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+  const uint32_t words[4] = {a, b, c, d};
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const uint32_t line = __shfl_sync(0xffffffffu, to, (int)(threadIdx.x & 31) / 4 + 8 * i);
+    asm volatile("st.shared.u32 [%0], %1;" :: "r"(line + (threadIdx.x & 3) * 4), "r"(words[i]) : "memory");
+  }
+#else
   asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" :: "r"(to), "r"(a), "r"(b), "r"(c), "r"(d) : "memory");
+#endif
 }
 TANG void tang_put_word(uint32_t to, int v) { asm volatile("st.shared.s32 [%0], %1;" :: "r"(to), "r"(v) : "memory"); }
 TANG int tang_get_word(uint32_t from) {

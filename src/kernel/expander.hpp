@@ -20,6 +20,10 @@ inline constexpr int64_t box_alignment = 1024; // of the swizzle's pattern
 inline constexpr int64_t warp_rows = 16;
 inline constexpr int64_t spare_registers = 24; // of a lane, beside its fragments
 
+// The kernel as each of `across` subgroups sees it that lie beside each other: fragments hold its share of their
+// columns. Refused where a statement needs another's columns.
+Result<Kernel> shared_columns(const Kernel& k, int across);
+
 template <class T> void put(Block& b, T x) { b.push_back({std::move(x)}); }
 
 class Expander {
@@ -76,6 +80,12 @@ private:
 
   // Statements.
   void fill(int ring, const Affine& at, Block& to);
+  void copies(int ring, const Affine& at, int ahead, Block& to);
+  std::string subgroups_refuse() const;
+  std::string slots_refuse() const;
+  void copies_ahead(Block& to);
+  void refill(size_t event, int contract, Block& to);
+  void subgroups_body(Block& to);
   void fill_hoisted(Block& to);
   void advance_hoisted(Block& to);
   void release_hoisted(Block& to);
@@ -139,6 +149,7 @@ private:
   std::vector<std::vector<int>> ring_tiles_;
   std::vector<int> late_;   // memories that lanes hold in parts
   std::vector<int> map_of_; // of each tile
+  std::vector<int> events_; // without roles: rings in the order in which a block of the loop reads them
   int work_ring_ = -1;
   Var row_ = -1;                  // a row's number, where rows have several axes
   std::vector<Segment> segments_; // of the loop, or of this part of it

@@ -11,7 +11,7 @@
 
 namespace tang::kernel::role {
 
-inline constexpr int64_t rows_of_team = 64, row_bytes = 128;
+inline constexpr int64_t row_bytes = 128;
 
 // Arrivals and bytes of one phase; `phase` counts the completed ones.
 struct Barrier {
@@ -32,6 +32,8 @@ struct Copy {
   int ring, index, map;
   int64_t at;
   std::vector<int64_t> from;
+  int team = -1;     // whose lanes copy, a share of the box; -1: a unit of its own, all
+  int64_t group = 0; // of that team's copies
 };
 
 struct Flight { // an issued contraction
@@ -65,12 +67,13 @@ struct Agent {
   bool producer = false;
   int team = 0, group = 0; // which workgroup of the cluster
   int64_t meeting = 0;     // that it waits for
-  int64_t from_row = 0, to_row = rows_of_team; // its own for now
+  int64_t committed = 0;               // groups of copies
+  int64_t from_row = 0, to_row = 0;    // its own for now
   std::vector<int64_t> vars, advanced; // by variable; by ring
   std::vector<Frame> stack;
   std::vector<Flight> flying;
   std::vector<Store> stores;
-  std::map<int, std::vector<double>> fragments; // [64, columns]
+  std::map<int, std::vector<double>> fragments; // [rows of a team, columns]
   std::set<int> partial;
   std::map<int, Near> near;
 };
@@ -168,6 +171,7 @@ private:
   void enter(Agent& a, const Block& b) { a.stack.push_back({&b}); }
 
   bool land(); // the oldest copy, or one at random
+  void arrived(const Agent& a, int left);
   void landed(const Copy& c);
   void let(Agent& a, const kernel::Let& l);
   void fill(Agent& a, const Fill& x);
@@ -185,7 +189,9 @@ private:
                      globals_,
                      a.fragments,
                      a.vars,
-                     a.team * rows_of_team,
+                     p_.fields.team_rows(),
+                     p_.first_row(a.team),
+                     p_.first_column(a.team),
                      a.from_row,
                      a.to_row,
                      [this](const std::string& s) { tell(RoleFault::outside, s); },

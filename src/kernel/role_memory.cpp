@@ -17,7 +17,9 @@ void RoleMachine::landed(const Copy& c) {
   int64_t lines = 1;
   for (size_t d = 0; d + 1 < m.box.size(); ++d) lines *= m.box[d];
   const int64_t row = width * bytes; // of a box in the slot
-  for (int64_t r = 0; r < lines; ++r)
+  constexpr int64_t at_once = 4; // rows that a subgroup's lanes copy, 16 bytes each; then come the next one's
+  for (int64_t r = 0; r < lines; ++r) {
+    if (c.team >= 0 && r / at_once % p_.fields.math != c.team) continue;
     for (int64_t x = 0; x < width; ++x) {
       int64_t left = r, at = (c.from.back() + x) * g.strides.back();
       bool inside = c.from.back() + x >= 0 && c.from.back() + x < g.shape.back();
@@ -33,7 +35,9 @@ void RoleMachine::landed(const Copy& c) {
                                                      : real  ? from.r[size_t(at)]
                                                              : double(from.i[size_t(at)]);
     }
+  }
   --s.pending;
+  if (c.team >= 0) return; // lanes wait for their groups
   const Ring& r = p_.rings[size_t(c.ring)];
   arrive(w.barriers[size_t(r.full + c.index)], 0, -lines * row, r.cluster);
 }
@@ -52,17 +56,29 @@ void RoleMachine::begin(Workgroup& g, int ring, int slot, int64_t fill) {
 // A copy for the whole cluster brings its piece to all workgroups.
 void RoleMachine::load(Agent& a, const Load& x) {
   const int64_t piece = x.each ? a.vars[size_t(p_.rank)] * x.each : 0;
+  const int depth = p_.rings[size_t(x.ring)].depth;
   for (int g = 0; g < int(groups_.size()); ++g) {
     if (!x.each && g != a.group) continue;
-    Copy c{g, x.ring, index(a, x.ring), x.map, x.at + piece, {}};
+    Copy c{g, x.ring, index(a, x.ring, -x.ahead), x.map, x.at + piece, {}, p_.fields.tall ? a.team : -1, a.committed};
     for (auto& at : x.from) c.from.push_back(value(a, at));
-    begin(groups_[size_t(g)], c.ring, c.index, a.advanced[size_t(x.ring)] / p_.rings[size_t(x.ring)].depth + 1);
+    begin(groups_[size_t(g)], c.ring, c.index, (a.advanced[size_t(x.ring)] + x.ahead) / depth + 1);
     ++groups_[size_t(g)].slots[size_t(c.ring)][size_t(c.index)].pending;
     if (o_.copies == RoleOptions::early)
       landed(c);
     else
       copies_.push_back(std::move(c));
   }
+}
+
+// A team's lanes waited for all but the last groups of their copies, which come in any order.
+void RoleMachine::arrived(const Agent& a, int left) {
+  const auto waited = std::stable_partition(copies_.begin(), copies_.end(), [&](const Copy& c) {
+    return c.to != a.group || c.team != a.team || c.group >= a.committed - left;
+  });
+  std::vector<Copy> now(waited, copies_.end());
+  copies_.erase(waited, copies_.end());
+  if (o_.seed) std::shuffle(now.begin(), now.end(), random_);
+  for (const Copy& c : now) landed(c);
 }
 
 double* RoleMachine::near(Agent& a, int memory, int64_t at) {
@@ -97,9 +113,9 @@ void RoleMachine::fill(Agent& a, const Fill& x) {
   ++s.version;
   const auto& from = a.fragments[x.tile];
   const int64_t width = row_bytes / 2;
-  for (int64_t r = 0; r < rows_of_team; ++r)
+  for (int64_t r = 0; r < p_.fields.team_rows(); ++r)
     for (int64_t c = 0; c < x.columns; ++c)
-      s.values[size_t(x.at + c / width * x.box + (a.team * rows_of_team + r) * row_bytes + c % width * 2)] =
+      s.values[size_t(x.at + c / width * x.box + (a.team * p_.fields.team_rows() + r) * row_bytes + c % width * 2)] =
           from.at(size_t(r * x.columns + c));
   arrive_at(a, x.ring, true, 0, 4);
 }
@@ -111,6 +127,9 @@ void RoleMachine::issue(Agent& a, const Issue& x) {
     Slot& s = slot(a, w.ring);
     if (s.pending || !s.version)
       tell(RoleFault::early, "a contraction reads ring " + p_.rings[size_t(w.ring)].name);
+    const Ring& ring = p_.rings[size_t(w.ring)];
+    if (p_.fields.tall && s.fills > a.advanced[size_t(w.ring)] / ring.depth + 1)
+      tell(RoleFault::overwritten, "a slot is filled again before a contraction reads it");
     f.slots.emplace_back(&s, s.version);
   };
   if (x.a_tile < 0) use(x.a, f.a_index);
@@ -119,6 +138,7 @@ void RoleMachine::issue(Agent& a, const Issue& x) {
     if (x.a_tile == other.what->dst || (x.dst == other.what->a_tile && x.a_tile >= 0))
       tell(RoleFault::unfinished, "a contraction reads what another works on");
   a.flying.push_back(std::move(f));
+  if (p_.fields.tall) finish(a, {0, {}}); // a subgroup's instructions are complete when they are issued
 }
 
 double RoleMachine::operand(const Agent& a, const Window& w, int slot, int64_t bytes, int64_t row,
@@ -142,15 +162,15 @@ void RoleMachine::finish(Agent& a, const Finish& x) {
         tell(RoleFault::overwritten, "a slot is filled again while a contraction reads it");
     const Issue& i = *f.what;
     auto& d = a.fragments[i.dst];
-    d.resize(size_t(rows_of_team * i.n), std::nan(""));
+    d.resize(size_t(p_.fields.team_rows() * i.n), std::nan(""));
     const int64_t bytes = expr::row(i.format).bits / 8, terms = int64_t(i.b.steps.size()) * 32 / bytes;
     const std::vector<double>* left = i.a_tile >= 0 ? &a.fragments[i.a_tile] : nullptr;
-    for (int64_t m = 0; m < rows_of_team; ++m)
+    for (int64_t m = 0; m < p_.fields.team_rows(); ++m)
       for (int64_t n = 0; n < i.n; ++n) {
         double sum = i.fresh ? 0 : d[size_t(m * i.n + n)];
         for (int64_t k = 0; k < terms; ++k)
-          sum += (left ? (*left)[size_t(m * terms + k)] : operand(a, i.a, f.a_index, bytes, m, k)) *
-                 operand(a, i.b, f.b_index, bytes, n, k);
+          sum += (left ? (*left)[size_t(m * terms + k)] : operand(a, i.a, f.a_index, bytes, m + (p_.fields.tall ? p_.first_row(a.team) : 0), k)) *
+                 operand(a, i.b, f.b_index, bytes, n + p_.first_column(a.team), k);
         d[size_t(m * i.n + n)] = sum;
       }
   }
@@ -186,7 +206,7 @@ void RoleMachine::flush(Agent& a, const Flush& x) {
   points(a).run({{x.what}, x.row, x.column, false, 1});
   // Boxes are stored whole: what a tile has no columns for is junk that lands beside it.
   const int64_t width = p_.maps[size_t(x.maps[0])].box.back(), whole = ceil_div(x.columns, width) * width;
-  if (whole != x.columns) {
+  if (whole != x.columns && !p_.fields.tall) {
     Apply beside = x.what;
     for (auto& d : beside.dst) d.checked = true;
     beside.bounds = {{variable(x.column) - constant(x.columns), {}}};
@@ -261,9 +281,9 @@ void RoleMachine::offer(Agent& a, const Offer& x) {
 
 // The rows of this team that are this workgroup's become the sum of all parts, in order; whether there are any.
 bool RoleMachine::share(Agent& a, const Join& x) {
-  const int64_t warp_rows = rows_of_team / 4, warp = a.team * 4, part = a.vars[size_t(p_.part)];
+  const int64_t warp_rows = p_.fields.team_rows() / 4, warp = a.team * 4, part = a.vars[size_t(p_.part)];
   auto& mine = a.fragments[x.dst];
-  const int64_t columns = int64_t(mine.size()) / rows_of_team;
+  const int64_t columns = int64_t(mine.size()) / p_.fields.team_rows();
   std::vector<int64_t> warps;
   for (int64_t w = 0; w < 4; ++w)
     if (owner(p_.fields, warp + w) == part) warps.push_back(w);

@@ -4,10 +4,6 @@
 
 namespace tang::kernel::role {
 
-namespace {
-constexpr int64_t team_rows = 64;
-} // namespace
-
 int64_t RowPoints::at(const Affine& a) const {
   int64_t v = a.c;
   for (auto& [x, k] : a.terms) v += k * vars[size_t(x)];
@@ -35,7 +31,7 @@ double* RowPoints::place(const Ref& r, const Body& b) {
     int64_t row = 0;
     for (int d : s.row_dims) row = row * m.shape[size_t(d)] + at(r.index[size_t(d)].affine);
     row -= first_row;
-    return &v[size_t(row * s.columns + (s.column_dim < 0 ? 0 : at(r.index[size_t(s.column_dim)].affine)))];
+    return &v[size_t(row * s.columns + (s.column_dim < 0 ? 0 : at(r.index[size_t(s.column_dim)].affine) - first_column))];
   }
   if (m.home == Home::shared) return near(r.memory, at(r.index[0], b));
   int64_t flat = 0;
@@ -107,7 +103,7 @@ void RowPoints::run(const Rows& x) {
     at_row(x.row, first_row + r);
     expr::Value folded;
     for (int64_t c = 0; c < columns; ++c) {
-      if (x.column >= 0) vars[size_t(x.column)] = c;
+      if (x.column >= 0) vars[size_t(x.column)] = first_column + c;
       if (f) {
         const expr::Value term = evaluate(f->body, f->body.values[0]);
         folded = c == 0 ? term : expr::evaluate(*kernel.pool, f->combine[0], [&](const expr::Term& t) {

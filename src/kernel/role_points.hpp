@@ -1,4 +1,4 @@
-// The points of a statement over fragments, on the host: one team's 64 rows at a time.
+// The points of a statement over fragments, on the host: one team's rows at a time.
 #pragma once
 #include <functional>
 #include <map>
@@ -11,9 +11,9 @@ namespace tang::kernel::role {
 struct RowPoints {
   const Kernel& kernel;
   std::vector<Buffer>& globals;
-  std::map<int, std::vector<double>>& fragments; // of the team: [64, columns]
+  std::map<int, std::vector<double>>& fragments; // of the team: [its rows, columns]
   std::vector<int64_t>& vars;
-  int64_t first_row; // of the team, in its block
+  int64_t team_rows, first_row, first_column; // of the team, in its block
   int64_t from, to;  // of the team's rows: those that run
   std::function<void(const std::string&)> outside;
   std::function<double*(int memory, int64_t at)> near; // an element of a staged vector, or nothing

@@ -36,6 +36,11 @@ void globals_named(const Block& b, std::set<int>& out) {
 void Expander::fill(int ring, const Affine& at, Block& to) {
   put(to, Await{ring, false});
   put(to, Arm{ring});
+  copies(ring, at, 0, to);
+  if (!p_.rings[size_t(ring)].own) put(to, Advance{ring});
+}
+
+void Expander::copies(int ring, const Affine& at, int ahead, Block& to) {
   for (int t : ring_tiles_[size_t(ring)]) {
     const StagedTile& x = parts_.tiles[size_t(t)];
     for (int64_t b = 0; b < (x.vector ? 1 : boxes(x)); ++b) {
@@ -49,10 +54,9 @@ void Expander::fill(int ring, const Affine& at, Block& to) {
         from.push_back(a);
       }
       put(to, Load{ring, map_of_[size_t(t)], offset_[size_t(t)] + b * slot_rows(t) * line, from,
-                   t == shared_ ? x.rows / f_.cluster * line : 0});
+                   t == shared_ ? x.rows / f_.cluster * line : 0, ahead});
     }
   }
-  if (!p_.rings[size_t(ring)].own) put(to, Advance{ring});
 }
 
 void Expander::fill_hoisted(Block& to) {
@@ -116,7 +120,7 @@ Window Expander::window(int tile, bool is_a, bool k_major) {
   w.k_major = k_major;
   const int64_t rows = slot_rows(tile), box = rows * line;
   const bool own = p_.rings[size_t(w.ring)].own;
-  if (is_a && !own) w.team = k_major ? atom * line : box; // 64 rows on, or the next box of 64 columns
+  if (is_a && !own && !f_.tall) w.team = k_major ? atom * line : box; // 64 rows on, or the next box of 64 columns
   w.lead = k_major ? 1 : int(box / 16);
   const int64_t n =
       (k_major ? t.columns : t.rows) * expr::row(k_.memories[size_t(t.memory)].format).bits / 256;
@@ -186,7 +190,7 @@ void Expander::walk(const What& what, std::vector<Flying>& flying, Block& to) {
   for (auto* s : what) {
     if (const int c = contract_of(s); c >= 0) {
       issue(size_t(c), to);
-      flying.push_back({size_t(c)});
+      if (!f_.tall) flying.push_back({size_t(c)}); // a subgroup's are complete at once
       continue;
     }
     const Touched t = touched(*s);
@@ -463,6 +467,7 @@ Result<Program> Expander::run() {
   if (const std::string why = f_.split > 1 ? split() : ""; !why.empty()) return Refusal{why};
   p_.work = workgroups(k_) * f_.split;
   for (bool producer : {true, false}) {
+    if (producer && f_.tall) continue;
     Works w{producer, work_ring_, fresh("w"), {}, {}};
     decode(w);
     for (auto& s : parts_.lets) put(w.body, role::Let{std::get<kernel::Let>(s.node)});
@@ -473,12 +478,13 @@ Result<Program> Expander::run() {
       put(w.body, Await{parts_ring_, false});
       put(w.body, Advance{parts_ring_});
     }
-    (producer ? producer_body(w.body) : math_body(w.body));
+    (producer ? producer_body(w.body) : f_.tall ? subgroups_body(w.body) : math_body(w.body));
     put(to, std::move(w));
-    if (!producer) put(to, Flushed{true});
+    if (!producer && !f_.tall) put(to, Flushed{true});
   }
   std::set<int> named;
   globals_named(p_.math, named), globals_named(p_.producer, named);
+  for (size_t m = 0; f_.tall && m < k_.memories.size(); ++m) named.insert(int(m)); // a kernel like any other
   for (int m : named)
     if (m >= 0 && k_.memories[size_t(m)].home == Home::global) p_.plain.push_back(m);
   return std::move(p_);
@@ -486,7 +492,10 @@ Result<Program> Expander::run() {
 } // namespace role
 
 Result<role::Program> expand_roles(const Kernel& k, const target::Roles& f, int64_t shared_limit) {
-  return role::Expander(k, f, shared_limit).run();
+  if (!f.tall || f.across == 1) return role::Expander(k, f, shared_limit).run();
+  const auto shared = role::shared_columns(k, f.across);
+  if (!shared) return Refusal{shared.why()};
+  return role::Expander(*shared, f, shared_limit).run();
 }
 
 } // namespace tang::kernel

@@ -56,6 +56,13 @@ struct Load { // one box into the next slot, `at` bytes into it; completes on it
   int64_t at;
   std::vector<Affine> from;
   int64_t each = 0; // of a copy for the whole cluster: a piece, `each` bytes on for each workgroup before this one
+  int ahead = 0;    // the slot so many advances on; without roles every lane copies its share
+};
+
+struct Commit {}; // without roles: this lane's copies since the last one are a group
+
+struct Arrived { // this lane's groups are complete, but for the `left` last ones; the others' are after a meeting
+  int left;
 };
 
 struct Advance {
@@ -214,7 +221,7 @@ struct Works {
 
 struct Stmt {
   std::variant<Await, Arm, Load, Advance, Fill, Release, Issue, Finish, Hold, Turn, Meet, Rows, Settle, Flush,
-               Add, Flushed, Join, Offer, Let, Divide, Loop, When, Teams, Works, Locate>
+               Add, Flushed, Join, Offer, Let, Divide, Loop, When, Teams, Works, Locate, Commit, Arrived>
       node;
 };
 
@@ -232,7 +239,12 @@ struct Program {
   Var rank = -1;                      // of this workgroup in its cluster
   int64_t tiles = 0, part_values = 0; // that join; of one part of one team
   Var team = -1;                      // this math team's number
+  int64_t beside = 0;                 // columns of a fragment, where teams lie beside each other
   Block producer, math;
+
+  int64_t first_row(int64_t team_) const { return team_ / fields.across * fields.team_rows(); }
+
+  int64_t first_column(int64_t team_) const { return team_ % fields.across * beside; }
 };
 
 } // namespace role

@@ -65,6 +65,7 @@ std::optional<std::string> Expander::rings() {
     for (auto& c : parts_.contracts) rows |= c.a == int(t);
     if (rows && x.row.size() != 1) return "a hoisted operand's rows have several axes";
     for (auto& c : parts_.contracts) rows &= c.b != int(t) && (c.a != int(t) || c.a_k_major);
+    rows &= !f_.tall;
     add_ring(k_.memories[size_t(x.memory)].name, {int(t)}, rows ? f_.hoisted : 1, rows);
   }
   size_t depth = 0;
@@ -139,7 +140,7 @@ std::optional<std::string> Expander::place() {
     ring.full = bars, ring.empty = bars + copies, bars += 2 * copies;
   }
   p_.staging = at;
-  if (!f_.reuse) at += f_.math * 2 * atom * line;
+  if (!f_.reuse) at += f_.math * (f_.tall ? warp_rows : 2 * atom) * line;
   for (Ring& ring : p_.rings) ring.vectors = at, at += ring.depth * ring.vector_bytes;
   if (f_.persist == target::Persist::dynamic) {
     work_ring_ = add_ring("work", {}, 2, false);
@@ -177,6 +178,7 @@ std::optional<std::string> Expander::place() {
 }
 
 std::string Expander::roles_refuse() const {
+  if (f_.tall) return subgroups_refuse();
   if (parts_.rows != atom * f_.math)
     return "blocks have " + std::to_string(parts_.rows) + " rows for " + std::to_string(f_.math) +
            " warpgroups of 64";
@@ -272,6 +274,7 @@ int64_t Expander::spare() const {
 }
 
 std::string Expander::fields_refuse() const {
+  if (f_.tall) return slots_refuse();
   if (const int64_t n = held({}); n + spare() > f_.math_registers)
     return "fragments take " + std::to_string(n) + " registers of a lane";
   const size_t n = parts_.contracts.size();

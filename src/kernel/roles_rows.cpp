@@ -146,7 +146,7 @@ std::optional<Flush> Expander::flushed(const Apply& a) {
     if (axis.var == r.column && bulk)
       columns = coefficient(dst.index[size_t(last_dim)].affine, axis.var) == 1 ? axis.extent : 0;
   // A box reaches beyond the tile's columns only where the global ends: it would overwrite a neighbour.
-  bulk = bulk && columns && (columns % width == 0 || columns >= g.shape[size_t(last_dim)]);
+  bulk = bulk && columns && (f_.tall || columns % width == 0 || columns >= g.shape[size_t(last_dim)]);
   const auto box = bulk ? warp_box(r.row, dst) : std::nullopt;
   if (!box) return {};
   Map m{dst.memory, *box, false, {}};

@@ -26,11 +26,11 @@ void RoleMachine::workgroup(int number) {
   }
   g.words.assign(2, {});
   g.turns.assign(size_t(p_.fields.math), 0);
-  for (int t = -1; t < p_.fields.math; ++t) {
+  for (int t = p_.fields.tall ? 0 : -1; t < p_.fields.math; ++t) {
     Agent a;
     a.producer = t < 0, a.team = std::max(0, t), a.group = int(groups_.size());
     a.vars.assign(p_.kernel.vars.size(), 0);
-    a.vars[size_t(p_.team)] = a.team;
+    a.vars[size_t(p_.team)] = a.team, a.to_row = p_.fields.team_rows();
     a.advanced.assign(p_.rings.size(), 0);
     agents_.push_back(std::move(a));
     enter(agents_.back(), t < 0 ? p_.producer : p_.math);
@@ -90,6 +90,8 @@ RoleMachine::Step RoleMachine::step(Agent& a) {
                      arrive(barrier(a, x.ring, true), 1, ring.arrives, ring.cluster);
                    },
                    [&](const Load& x) { load(a, x); },
+                   [&](const Commit&) { ++a.committed; },
+                   [&](const Arrived& x) { arrived(a, x.left); },
                    [&](const Locate& x) {
                      a.near[x.memory] = {&slot(a, x.ring), x.at};
                    },
@@ -180,7 +182,7 @@ void RoleMachine::leave(Agent& a) {
     return;
   }
   if (f.teams) a.vars[size_t(p_.team)] = 0;
-  if (f.share) a.from_row = 0, a.to_row = rows_of_team;
+  if (f.share) a.from_row = 0, a.to_row = p_.fields.team_rows();
   a.stack.pop_back();
 }
 

@@ -92,7 +92,7 @@ FewColumns columns_of(int64_t rows, int64_t columns, int64_t terms, int64_t sums
 // What the rule for warpgroups expects of its best.
 std::optional<double> seconds_of_roles(ir::Graph& g, const plan::Plan& p, const plan::Group& group, const schedule::Schedule& s,
                                        const target::Target& t) {
-  if (!t.warpgroups) return {};
+  if (!t.blocks()) return {};
   const auto all = tensor_choices(g, p, group, choose(g, group, s, t, true), s, t);
   if (!all || all->empty()) return {};
   return all->front().seconds;

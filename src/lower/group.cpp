@@ -258,7 +258,7 @@ GroupKernels lower_group(ir::Graph& g, const plan::Plan& p, const Surroundings& 
       return out;
     }
   }
-  if (t.warpgroups) {
+  if (t.blocks()) {
     auto k = lower_tensor(g, p, around, group, s, t, temporaries);
     if (k) return std::move(*k);
     refused = k.why();

@@ -73,7 +73,7 @@ std::optional<Refusal> name_once(Lowered& l, const PlaceOf& place) {
 Program lower(const plan::Plan& p, const schedule::Schedule& s, const target::Target& t) {
   Program out;
   lower_steps(p, top_level(*p.graph, p), s, t, 0, std::nullopt, out);
-  prepare_once(out, t.warpgroups);
+  prepare_once(out, t.blocks());
   return out;
 }
 

@@ -375,8 +375,10 @@ Result<GroupKernels> lower_whole(ir::Graph& g, const plan::Plan& p, const Surrou
     if (m.held) return Refusal{"a state in a narrow format"};
   auto candidates = tensor_choices(g, p, group, forms, s, t);
   if (candidates && !candidates->empty())
-    if (const int pieces = pieces_of(g, group, forms, s, (*candidates)[0].format))
+    if (const int pieces = pieces_of(g, group, forms, s, (*candidates)[0].format)) {
+      if (!t.warpgroups) return Refusal{"operands in pieces are products of warpgroups"};
       candidates = in_pieces(*candidates, pieces, group, forms, t);
+    }
   std::string why = candidates ? "no tile sizes" : candidates.why();
   const bool told = std::any_of(group.members.begin(), group.members.end(), [&](auto& m) {
     auto* f = schedule::fields_of(s, g, m.node);
@@ -409,7 +411,7 @@ Result<GroupKernels> lower_whole(ir::Graph& g, const plan::Plan& p, const Surrou
 Result<GroupKernels> lower_tensor(ir::Graph& g, const plan::Plan& p, const Surroundings& around,
                                   const plan::Group& group, const schedule::Schedule& s,
                                   const target::Target& t, std::vector<int64_t>& temporaries) {
-  if (!t.warpgroups) return Refusal{"the target has no matrix instructions for warpgroups"};
+  if (!t.blocks()) return Refusal{"the target has no blocks of products on matrix instructions"};
   const Parted parted = part(g, group);
   std::vector<Added> added;
   for (auto& own : parted.added)

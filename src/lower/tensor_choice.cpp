@@ -5,6 +5,7 @@
 
 #include "tang/kernel/row_terms.hpp"
 #include "tang/lower/frame.hpp"
+#include "tang/lower/tensor_subgroups.hpp"
 
 namespace tang::lower {
 
@@ -236,11 +237,13 @@ struct TensorChooser {
     for (size_t i = 0; i < base.row_axes.size(); ++i) c.tile[size_t(base.row_axes[i])] = tiles[i];
     if (columns >= 0) c.tile[size_t(columns)] = column_tile;
     c.roles = r;
-    c.text = "roles " + std::to_string(r.math) + "x64x" + std::to_string(columns >= 0 ? column_tile : loop) +
+    const std::string down = r.tall ? "subgroups " + std::to_string(r.math / r.across) + "x" : "roles " + std::to_string(r.math) + "x";
+    c.text = down + std::to_string(r.team_rows()) + "x" + (r.across > 1 ? std::to_string(r.across) + "x" : "") + std::to_string(columns >= 0 ? column_tile / r.across : loop) +
              (columns >= 0 ? "x" + std::to_string(loop) : "") + " stages";
     for (int s : r.stages) c.text += " " + std::to_string(s);
     if (r.skew) c.text += " skew " + std::to_string(r.skew);
     if (r.turns) c.text += " turns";
+    if (r.tall) c.text += " registers " + std::to_string(r.math_registers);
     if (r.late) c.text += " late";
     if (r.reuse) c.text += " reuse";
     if (r.hoisted > 1) c.text += " hoisted " + std::to_string(r.hoisted);
@@ -262,9 +265,26 @@ struct TensorChooser {
     plain();
   }
 
+  Product shape() const {
+    Product all;
+    all.n = extent(columns), all.k = extent(base.loop), all.sums = 0, all.bits = expr::row(base.format).bits;
+    for (auto& form : forms.members) all.sums += int64_t(form.contractions.size());
+    for (int a : base.outer) all.around *= extent(a);
+    for (size_t a = 0; a < group.extent.size(); ++a) {
+      if (group.role[a] != plan::Role::grid || int(a) == columns) continue;
+      (is_row(int(a)) ? all.m : all.batch) *= group.extent[a];
+    }
+    return all;
+  }
+
   // Blocks of one sum: waves of workgroups, each as slow as its arithmetic or its bytes from the shared
   // cache; everything at least as slow as memory; parts of a loop are joined.
   void plain() {
+    if (t.subgroup_blocks) {
+      for (auto& s : subgroup_products(shape(), t, [&](int64_t rows) { return row_blocks(rows); }))
+        add(s.roles.rows(), s.loop, s.columns, s.roles), out.back().seconds = s.seconds;
+      return;
+    }
     struct Candidate {
       double seconds;
       ProductBlock s;
@@ -272,16 +292,9 @@ struct TensorChooser {
       bool uneven; // its last blocks read less, and reads are what it waits for
     };
 
-    const int64_t n = extent(columns), k = extent(base.loop);
-    int64_t sums = 0, batch = 1, m = 1, around = 1; // sums of one block, each with a ring; loops around the loop
-    for (auto& form : forms.members) sums += int64_t(form.contractions.size());
-    for (int a : base.outer) around *= extent(a);
-    for (size_t a = 0; a < group.extent.size(); ++a) {
-      if (group.role[a] != plan::Role::grid || int(a) == columns) continue;
-      (is_row(int(a)) ? m : batch) *= group.extent[a];
-    }
+    const Product all = shape();
+    const int64_t m = all.m, n = all.n, k = all.k, sums = all.sums, around = all.around;
     const double narrower = double(expr::row(base.format).bits) / 16; // a box is 128 bytes of terms
-    const Product all{m, n, k, batch, around, sums, expr::row(base.format).bits};
     std::vector<Candidate> order;
     for (ProductBlock s : {ProductBlock{2, 256, 64, 4, 1.0}, ProductBlock{2, 192, 64, 4, 0.97}, ProductBlock{2, 128, 64, 6, 0.93},
                     ProductBlock{2, 64, 128, 4, 0.9}, ProductBlock{1, 256, 64, 4, 0.96}, ProductBlock{1, 192, 64, 6, 0.93}, ProductBlock{1, 128, 128, 4, 0.9},
@@ -436,6 +449,15 @@ struct TensorChooser {
   }
 
   void weighted() {
+    if (t.subgroup_blocks) {
+      Roles like;
+      by_length(like, others());
+      for (auto& s : subgroup_weighted(std::max(depth, width))) {
+        s.roles.order = like.order, s.roles.group = like.group;
+        add(s.roles.rows(), s.loop, 0, s.roles);
+      }
+      return;
+    }
     Roles r;
     r.stages = {2, 2};
     r.skew = 1, r.turns = true;
@@ -479,10 +501,11 @@ Result<std::vector<TensorChoice>> tensor_choices(const ir::Graph& g, const plan:
         auto x = f->tile.find(core);
         return x == f->tile.end() ? otherwise : x->second;
       };
-      c.add(team_rows * f->roles->math, c.base.blocks ? 1 : tile(c.base.loop, 64), c.columns < 0 ? 0 : tile(c.columns, 128),
+      c.add(f->roles->rows(), c.base.blocks ? 1 : tile(c.base.loop, 64), c.columns < 0 ? 0 : tile(c.columns, 128),
             *f->roles);
       return c.out;
     }
+  if ((c.base.blocks || c.weighs()) && t.subgroup_blocks) return Refusal{"such sums are for warpgroups"};
   if (c.base.blocks)
     c.folded();
   else if (c.weighs())

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 
+#include "tang/target/roles.hpp"
 #include "tang/target/target.hpp"
 
 namespace tang::lower {

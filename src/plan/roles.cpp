@@ -30,7 +30,7 @@ bool Planner::adds_in_memory(NodeId id) const {
   const bool narrow = std::any_of(g_.outputs.begin(), g_.outputs.end(), [&](auto& o) {
     return o.port.node == id && ir::type_of(o.format) == ir::Type::real && ir::row(o.format).bits < 32;
   });
-  return (!narrow || t_.warpgroups) && is_sum(g_, comp(id));
+  return (!narrow || t_.blocks()) && is_sum(g_, comp(id));
 }
 
 // Nothing when a member that cannot be added to in parts would have to be.
@@ -52,7 +52,7 @@ std::optional<double> Planner::words_accumulated(Group& g, const std::set<NodeId
       }
       (grid ? grid_fold : loop_fold) = true;
       const int64_t e = g.extent[size_t(k)];
-      const bool one_each = t_.warpgroups && e < nominal_tile; // blocks of warpgroups are long on one axis
+      const bool one_each = t_.blocks() && e < nominal_tile; // blocks of warpgroups are long on one axis
       (grid ? times : loop_times) *= double(one_each ? e : (e + nominal_tile - 1) / nominal_tile);
     }
     m.flush = grid_fold ? Flush::accumulate : m.each_tile && loop_fold ? Flush::ordered : Flush::store;

@@ -13,6 +13,12 @@ Options cuda_options() {
   return o;
 }
 
+Options ampere_options() {
+  Options o;
+  o.target = target::ampere_target();
+  return o;
+}
+
 Options hopper_options() {
   Options o;
   o.target = target::hopper_target();
@@ -66,8 +72,8 @@ Backend on_cuda(std::shared_ptr<device::CudaCompiler> compiler, std::shared_ptr<
       if (l.roles) {
         const kernel::role::Program p = roles_of(l, o.target);
         e.workgroups = p.work, e.lanes = p.fields.threads(), e.local_bytes = p.shared_bytes;
-        e.resident = true, e.cluster = p.fields.cluster;
-        for (auto& m : p.maps) e.windows.push_back(window_of(m, p.kernel));
+        e.resident = !p.fields.tall, e.cluster = p.fields.cluster;
+        for (auto& m : p.fields.tall ? std::vector<kernel::role::Map>() : p.maps) e.windows.push_back(window_of(m, p.kernel));
         e.pointers = p.plain;
         e.counters = 2 + p.tiles * p.fields.math;
         e.scratch_bytes = p.tiles * p.fields.split * p.fields.math * p.part_values * 4;

@@ -7,6 +7,7 @@ namespace tang::run {
 
 // Options whose target is the GPU's plain form.
 Options cuda_options();
+Options ampere_options(); // with matrix instructions of subgroups, on sm_80
 Options hopper_options(); // .. and its matrix instructions, on sm_90a
 // The kernels' source as one unit of the CUDA target.
 std::string cuda_source(const Derivation& d, const target::Target& t = target::cuda_target());

@@ -229,11 +229,11 @@ Derivation as_told(const ir::Graph& g, const Options& o) {
     d.trace.steps.insert(d.trace.steps.end(), best.trace.steps.begin(), best.trace.steps.end());
     d.trace.refused = std::move(best.trace.refused);
   }
-  if (o.target.warpgroups) graph = for_matrices(std::move(graph), o);
+  if (o.target.blocks()) graph = for_matrices(std::move(graph), o);
   schedule::Schedule schedule = o.schedule;
   schedule.alignment = std::max(schedule.alignment, o.target.alignment);
   graph = split(rewrite::for_planning(rewrite::own_formats(graph), o.optimize && o.target.sum_cost > 0), schedule);
-  if (o.target.warpgroups && o.operands) store_operands(graph, *o.operands, schedule);
+  if (o.target.blocks() && o.operands) store_operands(graph, *o.operands, schedule);
   if (!o.target.index64) refuse_wide_inputs(g, o.target);
   while (!plan_and_lower(d, graph, schedule, o.target)) {}
   std::map<std::string, std::string> known; // canonical text -> name
@@ -251,7 +251,7 @@ Derivation as_told(const ir::Graph& g, const Options& o) {
 // A budget says how far off results may be: with matrix instructions, products of f32 are then made of as few 16-bit
 // pieces as it allows, and are ordinary arithmetic where it allows none.
 Derivation derive(const ir::Graph& g, const Options& o) {
-  if (o.budget && o.target.warpgroups && !o.schedule.pieces)
+  if (o.budget && o.target.blocks() && !o.schedule.pieces)
     for (int pieces : {2, 3}) {
       Options with = o;
       with.schedule.pieces = pieces;

@@ -46,6 +46,17 @@ Result<Opened> open_c(const TargetOptions& o) {
   }
 }
 
+// By the GPU's compute capability: 8.x has subgroups that multiply small matrices; some of them have less shared memory.
+target::Target cuda_target_of(const device::Cuda& gpu) {
+  constexpr int64_t smaller = 101376; // bytes a workgroup may have in 8.6 and 8.9
+  const int c = gpu.capability();
+  target::Target t = c >= 80 && c < 90 ? target::ampere_target() : target::cuda_target();
+  if (c == 86 || c == 89) t.shared_limit = smaller, t.fast_memory = 96 << 10, t.near_memory = 24 << 10;
+  if (c >= 80 && c < 90) t.workers = gpu.processors();
+  if (c < 90) t.cluster = 1;
+  return t;
+}
+
 Result<Opened> open_cuda(const TargetOptions& o) {
   auto gpu = device::Cuda::find();
   if (!gpu) return Refusal{gpu.why()};
@@ -54,9 +65,7 @@ Result<Opened> open_cuda(const TargetOptions& o) {
   auto compiler = device::CudaCompiler::find(c);
   if (!compiler) return Refusal{compiler.why()};
   const std::string arch = "sm_" + std::to_string((*gpu)->capability()) + ((*gpu)->capability() == 90 ? "a" : "");
-  target::Target t = target::cuda_target();
-  if ((*gpu)->capability() < 90) t.cluster = 1;
-  return Opened{t, (*gpu)->name() + ", " + (*compiler)->identity(), on_cuda(*compiler, *gpu, arch)};
+  return Opened{cuda_target_of(**gpu), (*gpu)->name() + ", " + (*compiler)->identity(), on_cuda(*compiler, *gpu, arch)};
 }
 
 Result<Opened> open_opencl(const TargetOptions&) {

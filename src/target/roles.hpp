@@ -10,9 +10,11 @@ enum class Persist : uint8_t { taking_turns, dynamic }; // which block of work a
 enum class WorkOrder : uint8_t { linear, grouped, longest_first, first_rows_first };
 
 // One producer warpgroup copies operands into rings of slots; `math` warpgroups of 64 rows each contract
-// them.
+// them. Or (`tall`) there are no roles: the lanes of `math` subgroups all copy ahead of what they contract, a
+// subgroup for `tall` times 16 rows, `across` of them beside each other, each for a share of the columns.
 struct Roles {
   int math = 2;
+  int tall = 0, across = 1;
   std::vector<int> stages; // slots of each contraction's ring, in body order
   int hoisted = 1;         // slots of an operand that stays for the whole loop
   int skew = 0;            // blocks between the first and the last contraction
@@ -41,7 +43,11 @@ struct Roles {
 
   bool operator==(const Roles&) const = default;
 
-  int threads() const { return 128 * (1 + math); }
+  int threads() const { return tall ? 32 * math : 128 * (1 + math); }
+
+  int64_t team_rows() const { return tall ? 16 * tall : 64; }
+
+  int64_t rows() const { return team_rows() * (math / across); } // of a block
 };
 
 } // namespace tang::target

@@ -35,10 +35,13 @@ struct Target {
   bool aliases = true;               // two memories of one kernel may overlap
   bool small_matrices = false;       // a subgroup multiplies 16 x 16 by 16 x 8 elements of 16 bits
   bool warpgroups = false;           // matrix instructions of 64 rows, bulk copies, barriers that count bytes
+  bool subgroup_blocks = false;      // small matrices make blocks; lanes copy their operands ahead
   int64_t shared_limit = 0;          // bytes of shared memory a workgroup may have, all of them
   // What one worker reaches: 16-bit multiply-adds (two operations each), bytes from the shared cache; and all
   // of them together from memory. Per second; 0: unknown.
   double matrix_rate = 0, near_rate = 0, memory_rate = 0;
+
+  bool blocks() const { return warpgroups || subgroup_blocks; } // of products, for kernels in tensor form
 };
 
 Target c_target(int lanes, int threads); // a CPU: 16 lanes have 32 vector registers, fewer have 16
@@ -56,5 +59,6 @@ Target gpu_target(const std::string& name,
                   const Facts& facts); // plain kernels for many lanes within these facts
 Target cuda_target();                  // a GPU of compute capability 9.0, its plain instructions
 Target hopper_target();                // the same with warpgroups: sm_90a
+Target ampere_target();                // compute capability 8.0: blocks of products by subgroups
 
 } // namespace tang::target

@@ -166,7 +166,9 @@ template <class T> RoleNumber role_number(const char* word, T target::Roles::*of
 
 const std::vector<RoleNumber>& role_numbers() {
   using R = target::Roles;
-  static const std::vector<RoleNumber> all = {role_number("math", &R::math, 1, 3),
+  static const std::vector<RoleNumber> all = {role_number("math", &R::math, 1, 16),
+                                              role_number("tall", &R::tall, 0, 8),
+                                              role_number("across", &R::across, 1, 16),
                                               role_number("hoisted", &R::hoisted, 1, 8),
                                               role_number("skew", &R::skew, 0, 1),
                                               role_number("turns", &R::turns, 0, 1),
