@@ -64,6 +64,7 @@ std::string bytes_there(const kernel::Memory& m, const std::string& last) {
 const char* const prelude = R"(TANG void tang_copy_chunk(uint32_t to, const void* from, int bytes) {
   asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" :: "r"(to), "l"(from), "r"(bytes) : "memory");
 }
+TANG int tang_fresh(int x) { asm volatile("" : "+r"(x)); return x; }
 TANG void tang_copies_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 template <int N> TANG void tang_copies_wait() { asm volatile("cp.async.wait_group %0;" :: "n"(N) : "memory"); }
 TANG void tang_fragment(uint32_t (&x)[4], uint32_t from) {
@@ -138,9 +139,10 @@ void print_copy(Unit& u, const Program& p, const kernel::role::Load& x, const st
   for (size_t d = 0; d + 1 < map.box.size(); ++d) lines *= map.box[d];
   u.open("");
   u.line("const uint32_t to = " + to + ";");
+  u.line("const int first = tang_fresh((int)threadIdx.x / 8);"); // else every copy's places stay in registers
   u.line("#pragma unroll");
   u.open("for (int i = 0; i < " + number(ceil_div(lines * chunks, threads)) + "; ++i)");
-  u.line("const int line = (int)threadIdx.x / 8 + i * " + number(threads / chunks) + ", part = threadIdx.x & 7;");
+  u.line("const int line = first + i * " + number(threads / chunks) + ", part = threadIdx.x & 7;");
   if (lines * chunks % threads) u.line("if (line >= " + number(lines) + ") break;");
   std::vector<std::string> at(map.box.size());
   std::vector<bool> without;

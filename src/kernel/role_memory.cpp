@@ -63,13 +63,12 @@ void RoleMachine::load(Agent& a, const Load& x) {
     for (auto& at : x.from) c.from.push_back(value(a, at));
     begin(groups_[size_t(g)], c.ring, c.index, (a.advanced[size_t(x.ring)] + x.ahead) / depth + 1);
     ++groups_[size_t(g)].slots[size_t(c.ring)][size_t(c.index)].pending;
-    if (o_.copies == RoleOptions::early)
+    constexpr int sometimes = 4; // lanes' copies come in any order: one before those that were started first
+    if (o_.copies == RoleOptions::early || (p_.fields.tall && o_.seed && random_() % sometimes == 0))
       landed(c);
     else
       copies_.push_back(std::move(c));
   }
-  constexpr int sometimes = 4; // a copy comes before it is waited for, any of them
-  if (p_.fields.tall && o_.seed && random_() % sometimes == 0) land();
 }
 
 // A team's lanes waited for all but the last groups of their copies, which come in any order.
