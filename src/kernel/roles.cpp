@@ -466,8 +466,7 @@ Result<Program> Expander::run() {
     }
   if (const std::string why = f_.split > 1 ? split() : ""; !why.empty()) return Refusal{why};
   p_.work = workgroups(k_) * f_.split;
-  for (bool producer : {true, false}) {
-    if (producer && f_.tall) continue;
+  for (bool producer : f_.tall ? std::vector<bool>{false} : std::vector<bool>{true, false}) {
     Works w{producer, work_ring_, fresh("w"), {}, {}};
     decode(w);
     for (auto& s : parts_.lets) put(w.body, role::Let{std::get<kernel::Let>(s.node)});
@@ -494,8 +493,7 @@ Result<Program> Expander::run() {
 Result<role::Program> expand_roles(const Kernel& k, const target::Roles& f, int64_t shared_limit) {
   if (!f.tall || f.across == 1) return role::Expander(k, f, shared_limit).run();
   const auto shared = role::shared_columns(k, f.across);
-  if (!shared) return Refusal{shared.why()};
-  return role::Expander(*shared, f, shared_limit).run();
+  return shared ? role::Expander(*shared, f, shared_limit).run() : Refusal{shared.why()};
 }
 
 } // namespace tang::kernel

@@ -29,15 +29,12 @@ struct TensorChooser {
   std::vector<TensorChoice> out = {};
 
   const ir::Comp& comp(ir::NodeId id) const { return *g[id].comp(); }
-
   int core_of(const std::vector<int>& core, int axis) const {
     return size_t(axis) < core.size() ? core[size_t(axis)] : -1;
   }
 
   int64_t extent(int core) const { return group.extent[size_t(core)]; }
-
   int64_t blocks(int core, int64_t tile) const { return (extent(core) + tile - 1) / tile; }
-
   bool weighs() const { return forms.members[0].absorb.base.empty() && !group.shared.empty() && !base.blocks; }
 
   // A sum of products and nothing else: no base, no subterm of its own.
@@ -237,22 +234,7 @@ struct TensorChooser {
     for (size_t i = 0; i < base.row_axes.size(); ++i) c.tile[size_t(base.row_axes[i])] = tiles[i];
     if (columns >= 0) c.tile[size_t(columns)] = column_tile;
     c.roles = r;
-    const std::string down = r.tall ? "subgroups " + std::to_string(r.math / r.across) + "x" : "roles " + std::to_string(r.math) + "x";
-    c.text = down + std::to_string(r.team_rows()) + "x" + (r.across > 1 ? std::to_string(r.across) + "x" : "") + std::to_string(columns >= 0 ? column_tile / r.across : loop) +
-             (columns >= 0 ? "x" + std::to_string(loop) : "") + " stages";
-    for (int s : r.stages) c.text += " " + std::to_string(s);
-    if (r.skew) c.text += " skew " + std::to_string(r.skew);
-    if (r.turns) c.text += " turns";
-    if (r.tall) c.text += " registers " + std::to_string(r.math_registers);
-    if (r.late) c.text += " late";
-    if (r.reuse) c.text += " reuse";
-    if (r.hoisted > 1) c.text += " hoisted " + std::to_string(r.hoisted);
-    if (r.split > 1) c.text += " split " + std::to_string(r.split);
-    if (r.cluster > 1) c.text += " cluster " + std::to_string(r.cluster) + (r.beneath ? " beneath" : "");
-    if (r.polynomial) c.text += " polynomial " + std::to_string(r.polynomial);
-    if (r.persist == Persist::dynamic) c.text += " dynamic";
-    constexpr const char* orders[] = {"", " grouped ", " longest first ", " first rows first "};
-    if (r.order != WorkOrder::linear) c.text += orders[int(r.order)] + std::to_string(r.group);
+    c.text = text_of(r, columns >= 0, column_tile, loop);
     out.push_back(std::move(c));
   }
 
@@ -280,11 +262,10 @@ struct TensorChooser {
   // Blocks of one sum: waves of workgroups, each as slow as its arithmetic or its bytes from the shared
   // cache; everything at least as slow as memory; parts of a loop are joined.
   void plain() {
-    if (t.subgroup_blocks) {
-      for (auto& s : subgroup_products(shape(), t, [&](int64_t rows) { return row_blocks(rows); }))
-        add(s.roles.rows(), s.loop, s.columns, s.roles), out.back().seconds = s.seconds;
-      return;
-    }
+    for (auto& s : t.subgroup_blocks ? subgroup_products(shape(), t, [&](int64_t rows) { return row_blocks(rows); })
+                                     : std::vector<SubgroupBlock>())
+      add(s.roles.rows(), s.loop, s.columns, s.roles), out.back().seconds = s.seconds;
+    if (t.subgroup_blocks) return;
     struct Candidate {
       double seconds;
       ProductBlock s;
@@ -294,7 +275,7 @@ struct TensorChooser {
 
     const Product all = shape();
     const int64_t m = all.m, n = all.n, k = all.k, sums = all.sums, around = all.around;
-    const double narrower = double(expr::row(base.format).bits) / 16; // a box is 128 bytes of terms
+    const double narrower = double(all.bits) / 16; // a box is 128 bytes of terms
     std::vector<Candidate> order;
     for (ProductBlock s : {ProductBlock{2, 256, 64, 4, 1.0}, ProductBlock{2, 192, 64, 4, 0.97}, ProductBlock{2, 128, 64, 6, 0.93},
                     ProductBlock{2, 64, 128, 4, 0.9}, ProductBlock{1, 256, 64, 4, 0.96}, ProductBlock{1, 192, 64, 6, 0.93}, ProductBlock{1, 128, 128, 4, 0.9},
@@ -449,16 +430,12 @@ struct TensorChooser {
   }
 
   void weighted() {
+    Roles r;
     if (t.subgroup_blocks) {
-      Roles like;
-      by_length(like, others());
-      for (auto& s : subgroup_weighted(std::max(depth, width))) {
-        s.roles.order = like.order, s.roles.group = like.group;
-        add(s.roles.rows(), s.loop, 0, s.roles);
-      }
+      by_length(r, others());
+      for (auto& s : subgroup_weighted(std::max(depth, width), r)) add(s.roles.rows(), s.loop, 0, s.roles);
       return;
     }
-    Roles r;
     r.stages = {2, 2};
     r.skew = 1, r.turns = true;
     const bool uneven = bool(tied());

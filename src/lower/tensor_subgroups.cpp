@@ -58,7 +58,7 @@ std::vector<SubgroupBlock> subgroup_products(const Product& p, const target::Tar
 }
 
 // Subgroups have whole rows; a lane's registers say how many workgroups share a processor.
-std::vector<SubgroupBlock> subgroup_weighted(int64_t widest) {
+std::vector<SubgroupBlock> subgroup_weighted(int64_t widest, const target::Roles& like) {
   struct Rows {
     int64_t widest; // that it is for, the first that suits
     int down, tall, stages;
@@ -73,10 +73,30 @@ std::vector<SubgroupBlock> subgroup_weighted(int64_t widest) {
   for (const Rows& r : all) {
     if (widest > r.widest) continue;
     SubgroupBlock b{roles_of({r.down, 1, r.tall, 0, r.stages, 1}, 2), 0, r.loop, 0};
-    b.roles.math_registers = r.registers;
+    b.roles.math_registers = r.registers, b.roles.order = like.order, b.roles.group = like.group;
     out.push_back(std::move(b));
   }
   return out;
+}
+
+std::string text_of(const target::Roles& r, bool on_grid, int64_t column_tile, int64_t loop) {
+  const std::string down = r.tall ? "subgroups " + std::to_string(r.math / r.across) + "x" : "roles " + std::to_string(r.math) + "x";
+  std::string text = down + std::to_string(r.team_rows()) + "x" + (r.across > 1 ? std::to_string(r.across) + "x" : "") + std::to_string(on_grid ? column_tile / r.across : loop) +
+           (on_grid ? "x" + std::to_string(loop) : "") + " stages";
+  for (int s : r.stages) text += " " + std::to_string(s);
+  if (r.skew) text += " skew " + std::to_string(r.skew);
+  if (r.turns) text += " turns";
+  if (r.tall) text += " registers " + std::to_string(r.math_registers);
+  if (r.late) text += " late";
+  if (r.reuse) text += " reuse";
+  if (r.hoisted > 1) text += " hoisted " + std::to_string(r.hoisted);
+  if (r.split > 1) text += " split " + std::to_string(r.split);
+  if (r.cluster > 1) text += " cluster " + std::to_string(r.cluster) + (r.beneath ? " beneath" : "");
+  if (r.polynomial) text += " polynomial " + std::to_string(r.polynomial);
+  if (r.persist == target::Persist::dynamic) text += " dynamic";
+  constexpr const char* orders[] = {"", " grouped ", " longest first ", " first rows first "};
+  if (r.order != target::WorkOrder::linear) text += orders[int(r.order)] + std::to_string(r.group);
+  return text;
 }
 
 } // namespace tang::lower
