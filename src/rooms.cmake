@@ -7,8 +7,8 @@ tang_room(expr     USES base            # scalar graphs: one op table, simplify,
   APART facts)                         # what proofs are exported from
 tang_room(target   USES base)          # what chips offer, as data
 tang_room(kernel   USES expr target    # kernel IR: tiles, statements, checker, expansions, simulator
-  APART accesses barriers check contraction disjoint distribute fragment lanes layout machine points products ragged role_* roles*
-        row_terms rows selection simulate* traffic windows)
+  APART accesses barriers check contraction disjoint distribute early fragment lanes layout machine points products ragged role_* roles*
+        row_terms rows selection simulate* teams traffic windows)
 tang_room(ir       USES expr)          # extents, views, domains, monoids, nodes, Graph, builder
 tang_room(schedule USES ir target)     # schedules as plain data; legality; the automatic rules
 # The f64 oracle; the same walk with emulated formats. It walks every term of every graph that is verified.

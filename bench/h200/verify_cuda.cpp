@@ -161,6 +161,36 @@ ir::Graph odd_rows(int64_t m, int64_t n, ir::Format f) {
   b.output(models::layer_norm(b.input("u", {m, n}, f), gain, b.param("bias", {n}, f)), "w", f);
   return b.graph();
 }
+
+// Rows of which one value is left: among their random numbers are ties, an empty row, one with a NaN and one of zeros of both
+// signs.
+ir::Graph folded_rows(int64_t m, int64_t n, ir::Format f) {
+  ir::Builder b;
+  ir::Tensor x = b.input("x", {m, n}, f);
+  auto [i, j] = ir::axes<"i j">();
+  b.output(models::log_sum_exp(x), "sum");
+  b.output(models::cross_entropy(x, b.input("target", {m}, ir::Format::i64)), "loss");
+  for (bool most : {true, false}) {
+    const auto s = ir::fold(most ? ir::argmax() : ir::argmin(), j, {x(i, j), ir::iota(j)});
+    b.output(ir::map({i}, s[0]), most ? "most" : "least");
+    b.output(ir::map({i}, s[1]), most ? "at most" : "at least");
+  }
+  return b.graph();
+}
+
+eval::Inputs rows_with_rare_values(int64_t m, int64_t n) {
+  eval::Array x = random_reals({m, n}, 5);
+  for (int64_t j = 0; j < n; ++j) {
+    x.r[size_t(j)] = -INFINITY;
+    x.r[size_t(2 * n + j)] = j % 3 ? -0.0 : 0.0;
+    x.r[size_t(3 * n + j)] = j % 7 == 6 ? 1 : j % 7 == 3 ? -1 : x.r[size_t(3 * n + j)];
+  }
+  x.r[size_t(n + n / 2)] = NAN;
+  std::vector<int64_t> target;
+  for (int64_t i = 0; i < m; ++i) target.push_back(i * 31 % n);
+  return {{"x", x}, {"target", eval::indices({m}, target)}};
+}
+
 // Works of tensor.cpp whose kernels are role programs, in every format, and what such programs have beside them.
 constexpr const char* by_roles[] = {
     "gemm 200 264 320 nt bf16",
@@ -210,6 +240,11 @@ int main(int argc, char** argv) {
       for (auto f : {ir::Format::f32, ir::Format::bf16}) {
         const std::string name = "odd rows " + std::to_string(n) + " " + expr::row(f).name;
         verify_one(name, odd_rows(9, n, f), {}, f == ir::Format::f32 ? 1e-5 : 1e-2, *compiler, gpu, t);
+      }
+    for (auto [m, n] : {std::array<int64_t, 2>{300, 64}, {41, 576}, {9, 1000}, {9, 4096}, {9, 20003}, {3, 151936}})
+      for (auto f : {ir::Format::bf16, ir::Format::f16, ir::Format::f32}) {
+        const std::string name = "folded rows " + std::to_string(n) + " " + expr::row(f).name;
+        verify_one(name, folded_rows(m, n, f), rows_with_rare_values(m, n), 1e-5, *compiler, gpu, t);
       }
     for (const char* line : by_roles) {
       std::istringstream in(line);

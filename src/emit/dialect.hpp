@@ -73,6 +73,8 @@ public:
   virtual std::string tiles(const kernel::Kernel& k) const = 0;
   virtual std::string prelude() const = 0;
   bool halves = false;               // a register holds two elements of 16 bits
+  bool passes_near_cache = false;    // tang_get_once leaves no copy in the nearest cache
+  bool powers_of_halves = false;     // tang_exp2_of_half(x / 2), whose square is 2^x, is one instruction
   bool exchanges = false;            // lanes of a subgroup read each other's registers; pairs are kept as one integer
   // A statement dealt by rows; where the dialect has none it is a bug that one was made.
   virtual void rows(Unit& u, const kernel::Stmt& s) const;

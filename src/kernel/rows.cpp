@@ -7,25 +7,13 @@
 #include "tang/base/number.hpp"
 #include "tang/expr/effort.hpp"
 #include "tang/kernel/analyze.hpp"
+#include "tang/kernel/early.hpp"
 #include "tang/kernel/ragged.hpp"
 
 namespace tang::kernel {
 
 namespace {
-constexpr int dear_join = 64;
-constexpr int64_t wide = 8,
-                  held = 32; // neighbours a lane takes at once; columns a lane should have of a long row
-constexpr int64_t held_of_shared = 40, most_of_shared = 50, // of a row that workgroups share: columns of a lane
-                  few_of_shared = 8192; // .. and columns each of them has at least
-constexpr int least_lanes = 64; // of a workgroup
-constexpr int64_t few_rows = 16; // of a worker
 constexpr int64_t most_met = 32; // parts of a row that each lane joins at once
-
-int power_above(int64_t n) {
-  int p = 1;
-  while (p < n) p *= 2;
-  return p;
-}
 
 int64_t count(const std::vector<TileAxis>& axes, size_t from, size_t to) {
   int64_t n = 1;
@@ -104,19 +92,20 @@ public:
       columns = std::max(columns, l.columns());
       lines_.push_back(std::move(l));
     }
-    if ((!folds && !maps_) || columns < wide) return false;
+    if ((!folds && !maps_) || columns < most_at_once) return false;
     columns_ = columns;
     if (given_) {
       teams_ = given_->teams;
       return stays() || (folds && teams_.cluster == 1);
     }
+    const bool stores = stores_rows();
     if (!folds) { // what a lane keeps of its row stays in registers
-      teams_ = teams(columns, all, joining, alone(t_)), teams_.rows = rows;
+      teams_ = teams(columns, all, joining, alone(t_), stores), teams_.rows = rows;
       return stays() && (rows <= teams_.lanes / teams_.team || rows % (teams_.lanes / teams_.team) == 0);
     }
-    teams_ = teams(columns, all, joining, t_);
+    teams_ = teams(columns, all, joining, t_, stores);
     teams_.rows = rows;
-    if (teams_.cluster > 1 && !stays()) teams_ = teams(columns, all, joining, alone(t_)), teams_.rows = rows;
+    if (teams_.cluster > 1 && !stays()) teams_ = teams(columns, all, joining, alone(t_), stores), teams_.rows = rows;
     for (auto& l : lines_) // the parts of a row are of one axis
       if (l.body && l.folds && teams_.team > width() && l.axes.size() != l.lead + 1) return false;
     const int64_t at_once = teams_.lanes / teams_.team;
@@ -145,6 +134,7 @@ public:
       }
     }
     out.body = std::move(body);
+    read_early(out);
     return out;
   }
 
@@ -164,6 +154,15 @@ private:
   static target::Target alone(target::Target t) {
     t.cluster = 1;
     return t;
+  }
+
+  // A statement writes along its columns to memory.
+  bool stores_rows() const {
+    return std::any_of(lines_.begin(), lines_.end(), [&](const Line& l) {
+      return l.body && !l.folds && l.columns() > 1 && std::any_of(l.dst->begin(), l.dst->end(), [&](const Ref& r) {
+               return k_.memories[size_t(r.memory)].home == Home::global;
+             });
+    });
   }
 
   // Every tile would lie in registers: shared memory of a workgroup is not that of its neighbour.
@@ -271,13 +270,13 @@ private:
       if (!l.folds)
         for (auto& r : *l.dst) look(r);
     }
-    return int(std::min(wide, std::max<int64_t>(1, t_.access_bytes / narrowest)));
+    return int(std::min(most_at_once, std::max<int64_t>(1, t_.access_bytes / narrowest)));
   }
 
   // Neighbours that every far reference along columns may move at once.
   int common_run() const {
     if (given_) return given_->run;
-    int64_t run = wide;
+    int64_t run = most_at_once;
     for (auto& l : lines_) {
       if (!l.body || l.columns() == 1) continue;
       while (run > 1 && l.axes.back().extent % run) run /= 2;
@@ -423,62 +422,12 @@ private:
 };
 } // namespace
 
-namespace {
-// Workgroups that share a long row: where its elements would not stay in the registers of one, or where rows
-// are so few that workers idle.
-int sharing(int64_t columns, int64_t rows, int joining, const target::Target& t) {
-  int ways = 1;
-  if (t.cluster == 1 || joining > dear_join) return ways;
-  const int64_t kept = int64_t(t.long_row_lanes) * most_held,
-                wanted = int64_t(t.long_row_lanes) / 2 * held_of_shared;
-  if (columns > kept && columns <= t.cluster * kept)
-    while (ways < t.cluster && ways * wanted < columns) ways *= 2;
-  while (ways < t.cluster && 2 * rows <= t.workers && 2 * ways * rows <= 2 * t.workers &&
-         2 * ways * few_of_shared <= columns)
-    ways *= 2;
-  return ways;
-}
-} // namespace
-
 bool is_flat(const Kernel& k, const Ref& r, const std::vector<TileAxis>& axes) {
   const auto at = address(k, r);
   if (!at || at->c || r.checked) return false;
   Affine want;
   for (auto& a : axes) want = a.extent * want + (a.extent > 1 ? variable(a.var) : Affine{});
   return *at == want;
-}
-
-// Short rows: a lane for every run of neighbours, several rows a subgroup (262144 rows of 64, rms norm, H200, 2026-12-01:
-// 18.8 us, 20.0 with two runs a lane). Long ones: as many lanes as
-// leave each a few dozen columns. Several rows a team in turn where they are short, so that enough bytes are
-// on their way.
-Teams teams(int64_t columns, int64_t rows, int joining, const target::Target& t) {
-  Teams out;
-  const int most = std::max(t.workgroup_limit, t.long_row_lanes);
-  out.cluster = sharing(columns, rows, joining, t);
-  if (out.cluster > 1)
-    out.team = out.cluster * std::clamp(power_above(ceil_div(columns, most_of_shared * out.cluster)),
-                                        t.workgroup_limit, most);
-  else if (columns <= held * t.lanes)
-    out.team = std::min(t.lanes, power_above(ceil_div(columns, wide)));
-  else
-    out.team = std::min(joining > dear_join ? t.lanes : most, power_above(ceil_div(columns, held)));
-  out.lanes = std::max(t.workgroup_limit, out.team);
-  // Few rows: smaller workgroups, where the worker with the most of them then has fewer rows.
-  auto most_of_a_worker = [&](int lanes) {
-    const int64_t each = lanes / out.team;
-    return ceil_div(ceil_div(rows, each), int64_t(t.workers)) * each;
-  };
-  while (out.cluster == 1 && t.exchanges && out.lanes / 2 >= std::max(out.team, least_lanes) &&
-         rows <= few_rows * int64_t(t.workers) && most_of_a_worker(out.lanes / 2) < most_of_a_worker(out.lanes))
-    out.lanes /= 2;
-  out.columns = ceil_div(columns, out.team);
-  if (out.cluster > 1) return out;
-  int64_t turns = std::max<int64_t>(1, std::min<int64_t>(4, held / std::max<int64_t>(wide, out.columns)));
-  const int64_t at_once = out.lanes / out.team;
-  while (turns > 1 && rows < turns * at_once * 2 * t.workers) turns /= 2;
-  out.rows = turns * at_once;
-  return out;
 }
 
 std::optional<Kernel> deal_rows(const Kernel& k, const target::Target& t, bool maps) {

@@ -14,13 +14,21 @@ struct Teams {
 };
 
 // Teams for rows of so many columns, `rows` of them in all. `joining`: the effort of joining two partial
-// results; dear ones are joined within a subgroup, so that each lane has more terms of its own.
-Teams teams(int64_t columns, int64_t rows, int joining, const target::Target& t);
+// results; dear ones are joined within a subgroup, so that each lane has more terms of its own. `stores`: rows are written.
+Teams teams(int64_t columns, int64_t rows, int joining, const target::Target& t, bool stores = true);
 
 // Lanes that join partial results in pairs: a power of two of them.
 inline bool has_teams(const target::Target& t) {
   const auto is_power = [](int n) { return n > 0 && (n & (n - 1)) == 0; };
   return (t.exchanges || t.meets) && t.lanes > 1 && is_power(t.lanes) && is_power(t.workgroup_limit);
+}
+
+constexpr int64_t most_at_once = 8; // neighbours that a lane takes at once
+
+inline int power_above(int64_t n) { // or equal
+  int p = 1;
+  while (p < n) p *= 2;
+  return p;
 }
 
 constexpr int64_t most_held = 64; // elements of a row that one lane keeps in registers

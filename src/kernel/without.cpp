@@ -15,7 +15,7 @@ Kernel place_barriers(const Kernel&) { absent(); }
 Kernel distribute(const Kernel&, const target::Target&) { absent(); }
 int64_t tile_bytes(const Kernel&, int64_t) { absent(); }
 std::optional<Kernel> deal_products(const Kernel&, const target::Target&) { absent(); }
-Teams teams(int64_t, int64_t, int, const target::Target&) { absent(); }
+Teams teams(int64_t, int64_t, int, const target::Target&, bool) { absent(); }
 Kernel hold_windows(const Kernel&) { absent(); }
 
 } // namespace tang::kernel

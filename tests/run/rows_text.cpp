@@ -31,6 +31,14 @@ ir::Graph places(int64_t rows, int64_t columns, ir::Format f) {
   b.output(ir::map({i}, ir::fold(ir::argmax(), j, {x(i, j), ir::iota(j)})[1]), "y");
   return b.graph();
 }
+
+ir::Graph first_eight(int64_t rows, int64_t columns) {
+  ir::Builder b;
+  ir::Tensor x = b.input("x", {rows, columns}, bf16);
+  auto [i, j] = ir::axes<"i j">();
+  b.output(ir::map({i}, ir::top(8, j, x(i, j)).second[0]), "y");
+  return b.graph();
+}
 } // namespace
 
 TEST(rows_text, a_cluster_meets_once_a_fold_and_waits_before_it_writes_elsewhere) {
@@ -48,9 +56,9 @@ TEST(rows_text, a_cluster_meets_once_a_fold_and_waits_before_it_writes_elsewhere
 
 TEST(rows_text, pairs_that_are_selected_are_one_integer) {
   auto of = [](const ir::Graph& g) { return kernels(run::cuda_source(run::derive(g, run::cuda_options()))); };
-  EXPECT_GT(count(of(places(4096, 4096, bf16)), "tang_short_key("), 0);
+  EXPECT_GT(count(of(first_eight(4096, 4096)), "tang_short_key("), 0);
   EXPECT_GT(count(of(places(4096, 4096, ir::Format::f32)), "= tang_key("), 0); // 32 bits of a value
-  EXPECT_GT(count(of(places(300, 70000, bf16)), "= tang_key("), 0); // more places than 16 bits have
+  EXPECT_GT(count(of(first_eight(300, 70000)), "= tang_key("), 0); // more places than 16 bits have
 }
 
 TEST(rows_text, only_what_no_store_reaches_is_unaliased) {
