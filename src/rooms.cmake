@@ -5,7 +5,8 @@ find_package(nlohmann_json REQUIRED)
 tang_room(formats FOLDER formats USES base LIBS nlohmann_json::nlohmann_json)  # hostile-input readers
 tang_room(expr     USES base            # scalar graphs: one op table, simplify, differentiate, evaluate
   APART facts)                         # what proofs are exported from
-tang_room(target   USES base)          # what chips offer, as data
+tang_room(target   USES base           # what chips offer, as data
+  APART ampere)
 tang_room(kernel   USES expr target    # kernel IR: tiles, statements, checker, expansions, simulator
   APART accesses barriers check contraction disjoint distribute early fragment lanes layout machine points products ragged role_* roles*
         row_terms rows selection simulate* teams traffic windows)

@@ -52,8 +52,7 @@ target::Target cuda_target_of(const device::Cuda& gpu) {
   const int c = gpu.capability();
   target::Target t = c >= 80 && c < 90 ? target::ampere_target() : target::cuda_target();
   if (c == 86 || c == 89) t.shared_limit = smaller, t.fast_memory = 96 << 10, t.near_memory = 24 << 10;
-  if (c >= 80 && c < 90) t.workers = gpu.processors();
-  if (c < 90) t.cluster = 1;
+  if (c < 90) t.cluster = 1, t.workers = gpu.processors();
   return t;
 }
 

@@ -44,9 +44,7 @@ struct Roles {
   bool operator==(const Roles&) const = default;
 
   int threads() const { return tall ? 32 * math : 128 * (1 + math); }
-
   int64_t team_rows() const { return tall ? 16 * tall : 64; }
-
   int64_t rows() const { return team_rows() * (math / across); } // of a block
 };
 

@@ -40,7 +40,6 @@ struct Target {
   // What one worker reaches: 16-bit multiply-adds (two operations each), bytes from the shared cache; and all
   // of them together from memory. Per second; 0: unknown.
   double matrix_rate = 0, near_rate = 0, memory_rate = 0;
-
   bool blocks() const { return warpgroups || subgroup_blocks; } // of products, for kernels in tensor form
 };
 
