@@ -6,6 +6,7 @@
 #include "tang/fuzz/batch.hpp"
 #include "tang/fuzz/message.hpp"
 #include "tang/fuzz/shrink.hpp"
+#include "tang/fuzz/together.hpp"
 
 namespace tang::fuzz {
 
@@ -41,6 +42,20 @@ void add(const Summary& part, Summary& sum) {
   for (auto& [name, n] : part.kinds) sum.kinds[name] += n;
 }
 
+Result<run::Opened> open(const std::string& target, const Settings& s) {
+  return s.open ? s.open(target) : run::open_target(target, s.opening);
+}
+
+// Those that have a derivation.
+void run_on(std::vector<Job>& jobs, run::Backend b, bool at_once, const std::function<void(size_t)>& now) {
+  std::vector<const run::Derivation*> all;
+  for (auto& j : jobs)
+    if (j.derivation) all.push_back(&*j.derivation);
+  if (at_once) b = together(b, all);
+  for (size_t k = 0; k < jobs.size(); ++k)
+    if (jobs[k].derivation) now(k), run_on(jobs[k], b);
+}
+
 // The cases with these seeds on one target, in the process that calls it. Lines of the protocol go to `out`.
 void run_batch(const Settings& s, const std::string& target, uint64_t first, int n,
                const std::set<uint64_t>& without, Sender& out) {
@@ -49,7 +64,7 @@ void run_batch(const Settings& s, const std::string& target, uint64_t first, int
   std::map<std::string, int64_t> fired, kinds;
   Result<run::Opened> opened = Refusal{"c"};
   const bool simulator = target == "simulator";
-  if (target != "c" && !simulator) opened = run::open_target(target, s.opening);
+  if (target != "c" && !simulator) opened = open(target, s);
   if (target != "c" && !simulator && !opened) {
     out.fault(0, {"absent", opened.why()}, {});
     return;
@@ -80,11 +95,11 @@ void run_batch(const Settings& s, const std::string& target, uint64_t first, int
     if (!j.derivation) continue;
     if (target == "c" && s.laws) derive_twin(j);
     if (j.twin) ++kinds[std::string("also run: ") + word(j.twin->kind)];
-    if (opened) run_on(j, opened->backend);
     if (simulator) run_simulated(j);
   }
   for (auto& j : jobs)
     if (!j.c) j.derivation.reset(); // left out
+  if (opened) run_on(jobs, opened->backend, s.at_once, [&](size_t k) { out.at(first + k); });
   if (target == "c") run_on_c(jobs, {s.in_memory, s.opening.compiler}, [&](size_t k) { out.at(first + k); });
   for (int k = 0; k < n; ++k) {
     Job& j = jobs[size_t(k)];
@@ -131,7 +146,7 @@ std::vector<Fault> try_case(const Case& c, const std::string& target, const Sett
     derive(jobs[0], simulated_row(c));
     if (jobs[0].derivation) run_simulated(jobs[0]);
   } else {
-    const auto opened = run::open_target(target, s.opening);
+    const auto opened = open(target, s);
     if (!opened) return {};
     derive(jobs[0], opened->target);
     if (jobs[0].derivation) run_on(jobs[0], opened->backend);

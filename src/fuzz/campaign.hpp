@@ -13,6 +13,9 @@ struct Settings {
   int64_t cases = 0;           // 0: until `seconds` are over
   std::vector<std::string> targets = {"c"};
   run::TargetOptions opening;
+  // How targets other than the processor are opened; empty: as `run::open_target` does.
+  std::function<Result<run::Opened>(const std::string&)> open;
+  bool at_once = false;   // on such a target all programs of a batch are one text, where it takes that
   bool in_memory = false; // C kernels by the compiler in this process, in the scalar row
   std::string folder;     // where findings are written; empty: nowhere
   int batch = 40;         // cases a compilation of the C target

@@ -60,3 +60,9 @@ TEST(seeds, vulkan) { none_found("vulkan", 0, 75); }
 TEST(seeds, vulkan_second) { none_found("vulkan", 75, 75); }
 
 TEST(seeds, webgpu) { none_found("webgpu", 0, 60); }
+
+// The emulation; TANG_METAL_CASES says how many where 60 are not enough.
+TEST(seeds, metal) {
+  const char* more = std::getenv("TANG_METAL_CASES");
+  none_found("metal", 0, more ? std::atoll(more) : 60);
+}

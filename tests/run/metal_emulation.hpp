@@ -87,13 +87,14 @@ private:
 
 class EmulatedMetal : public device::Device {
 public:
-  static Result<std::shared_ptr<EmulatedMetal>> find(const std::vector<std::string>& search, const std::string& shims) {
+  static Result<std::shared_ptr<EmulatedMetal>> find(const std::vector<std::string>& search, const std::string& shims,
+                                                     const std::string& effort = "-O1") {
 #if !defined(__x86_64__)
     return Refusal{"the emulation switches lanes on x86-64 only"};
 #endif
     device::ToolOptions o;
     o.search = search, o.names = {"c++", "g++", "clang++"}, o.in = ".cpp", o.out = ".so";
-    o.arguments = {"-std=c++17", "-O1", "-shared", "-fPIC", "-w", "-ffp-contract=off", "-I" + shims, "-o", "@out", "@in"};
+    o.arguments = {"-std=c++17", effort, "-shared", "-fPIC", "-w", "-ffp-contract=off", "-I" + shims, "-o", "@out", "@in"};
     auto tool = device::Tool::find(o);
     if (!tool) return Refusal{tool.why()};
     std::shared_ptr<EmulatedMetal> out(new EmulatedMetal);
