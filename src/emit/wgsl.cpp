@@ -85,7 +85,7 @@ public:
   std::string is_nan(const std::string& x) const override { return "tang_is_nan1(" + x + ")"; }
 
   std::string inside(const std::string& x, int64_t extent) const override {
-    return "u32(" + x + ") < " + std::to_string(extent) + "u";
+    return unsigned_of(x) + " < " + std::to_string(extent) + "u";
   }
 
   std::string wrapped(const std::string& a, const char* op, const std::string& b) const override {
@@ -187,12 +187,18 @@ public:
   }
 
 private:
+  // The bits of a place. A constant below 0 is no u32 in this language, but an i32 that becomes one.
+  static std::string unsigned_of(const std::string& x) {
+    const bool constant = x.find_first_not_of("0123456789()+-* ") == std::string::npos;
+    return constant && x.find('-') != std::string::npos ? "u32(i32(" + x + "))" : "u32(" + x + ")";
+  }
+
   static std::string word_of(const Memory& m, const std::string& at) {
-    return "u32(" + at + ") / " + std::to_string(32 / bits(m)) + "u";
+    return unsigned_of(at) + " / " + std::to_string(32 / bits(m)) + "u";
   }
 
   static std::string shift_of(const Memory& m, const std::string& at) {
-    return "((u32(" + at + ") % " + std::to_string(32 / bits(m)) + "u) * " + std::to_string(bits(m)) + "u)";
+    return "((" + unsigned_of(at) + " % " + std::to_string(32 / bits(m)) + "u) * " + std::to_string(bits(m)) + "u)";
   }
 
   static std::string mask_of(const Memory& m) { return bits(m) == 8 ? "0xffu" : "0xffffu"; }
