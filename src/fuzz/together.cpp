@@ -54,7 +54,7 @@ private:
 run::Backend together(const run::Backend& b, const std::vector<const run::Derivation*>& all) {
   run::Derivation sum;
   for (auto* d : all)
-    sum.kernels.kernels.insert(sum.kernels.kernels.end(), d->kernels.kernels.begin(), d->kernels.kernels.end());
+    for (auto& l : d->kernels.kernels) sum.kernels.kernels.push_back(l);
   try {
     const device::Unit unit = b.print(sum, {});
     if (unit.source.empty()) return b;
