@@ -6,6 +6,7 @@
 #include "tang/bound/report.hpp"
 #include "tang/cli/measured.hpp"
 #include "tang/text/schedule.hpp"
+#include "tang/tune/step_floor.hpp"
 
 namespace tang::cli {
 
@@ -83,6 +84,11 @@ int why(const Common& c, const std::string& file, const std::string& kernel) {
                                                  : measured(store.get(), m, *best).c_str());
     for (size_t k = 0; k < space.refused.size() && k < 4; ++k)
       std::printf("  refused   %s\n", space.refused[k].c_str());
+  }
+  if (kernel.empty()) {
+    const tune::StepFloor f = tune::step_floor(*d.plan.graph, m);
+    std::printf("all: no implementation is faster\n");
+    print("floor", f.time);
   }
   if (!shown)
     throw Error({}, "no kernel is called '" + text::shown(kernel) + "'",

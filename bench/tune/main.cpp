@@ -1,4 +1,5 @@
 // bench_tune race | sound [--threads N] [--cache FOLDER] [--only NAME] [--pairs N] [--compile-only] [--seconds S] [--probe FILE] [--json FILE]
+// bench_tune recount --timed RACE.json ..  the same race with today's counts of its schedules
 // bench_tune predict ..  what changes of one term save, by the estimate; intervene --predicted FILE ..  what they do save
 // bench_tune report PREFIX PART.json ..
 #include <unistd.h>
@@ -11,7 +12,7 @@
 
 int main(int argc, char** argv) {
   std::vector<std::string> words;
-  std::string json, cache, probe, predicted;
+  std::string json, cache, probe, predicted, timed;
   bench::Setup s;
   for (int i = 1; i < argc; ++i) {
     const std::string a = argv[i];
@@ -23,6 +24,12 @@ int main(int argc, char** argv) {
     else if (a == "--pairs") s.pairs = std::stoll(value());
     else if (a == "--probe") probe = value();
     else if (a == "--predicted") predicted = value();
+    else if (a == "--timed") timed = value();
+    else if (a == "--sizes") {
+      s.sizes.clear();
+      std::istringstream all(value());
+      for (std::string n; std::getline(all, n, ',');) s.sizes.push_back(std::stoll(n));
+    }
     else if (a == "--seconds") s.seconds = std::stod(value());
     else if (a == "--compile-only") s.compile_only = true;
     else words.push_back(a);
@@ -50,6 +57,11 @@ int main(int argc, char** argv) {
     if (words[0] == "race")
       for (auto& p : bench::race_problems())
         if (p.name.find(s.only) != std::string::npos) doc.push_back(bench::race(s, p));
+    if (words[0] == "recount") {
+      std::ifstream in(timed);
+      const auto rows = bench::ordered_json::parse(in);
+      for (auto& p : bench::race_problems()) doc.push_back(bench::recounted(s, p, rows));
+    }
     if (words[0] == "predict") doc = bench::predict(s);
     if (words[0] == "intervene") {
       std::ifstream in(predicted);

@@ -83,8 +83,10 @@ std::string learned(const std::vector<Group>& groups) {
 }
 // Predicted before the run (`bench_tune predict`), then timed: a term stays where both agree within 25%.
 std::string interventions(const ordered_json& doc) {
-  std::string md = "\n## Interventions\n\nSavings that the estimate predicted of changes to one term, written down before they were timed, " + doc["date"].get<std::string>() +
-                   ".\n\n| term | change | predicted us | saved us | of us | off by | |\n|---|---|---|---|---|---|---|\n";
+  std::string md = "\n## Interventions\n\nSavings that the estimate predicted of changes to one term, written down before they were timed, " + doc["date"].get<std::string>();
+  if (doc.contains("speed_before"))
+    md += "; probed before and after them, multiply-adds ran at " + number("%.2f", doc["speed_before"]) + " and " + number("%.2f", doc["speed_after"]) + " of the rate that the predictions are of";
+  md += ".\n\n| term | change | predicted us | saved us | of us | off by | |\n|---|---|---|---|---|---|---|\n";
   std::vector<std::string> terms;                   // in order
   std::map<std::string, std::pair<int, int>> of;    // held, all
   for (auto& r : doc["interventions"]) {

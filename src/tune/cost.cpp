@@ -88,9 +88,16 @@ void gathers(const kernel::Kernel& k, const kernel::Traffic& t, const Machine& m
     const kernel::Memory& from = k.memories[size_t(memory)];
     const double lines = double(t.loaded_of[size_t(memory)]) / run * std::ceil(run / line) * line;
     const double table = double(from.size()) * double(expr::row(from.format).bits) / 8;
-    (m.levels.size() > 1 && table <= double(m.levels[1].bytes) ? w.gathered : w.scattered) += lines;
+    auto holds = [&](size_t level) {
+      return level + 1 < m.levels.size() && table <= double(m.levels[level].bytes);
+    };
+    (holds(1) || holds(0) ? w.gathered : holds(2) ? w.gathered_far : w.scattered) += lines;
   }
 }
+
+// Loads of the columns' vectors for one term of a register block: a compiler keeps a vector in a register where
+// more than four rows use it, and reads it again for each row where fewer do (gcc 12, clang 14).
+double loads_of_columns(const Contract& c) { return c.rows <= 4 ? double(c.rows) * c.vectors : c.vectors; }
 
 // What one execution of a contraction moves between levels: columns outermost in panels, rows inside, terms
 // innermost (the order in which it is printed).
@@ -108,7 +115,7 @@ void contraction(const kernel::Kernel& k, const Contract& c, double times, const
   const double outcome = width(c.dst) * rows * columns;
   w.near +=
       times * (b * columns * (panel_stays ? 1 : strips) + a * rows * (rows_stay ? 1 : panels) + 2 * outcome);
-  w.loads += times * strips * panels * terms * (c.rows + c.vectors);
+  w.loads += times * strips * panels * terms * (c.rows + loads_of_columns(c));
   w.blocks += times * strips * panels;
   w.chained += times * strips * panels * terms;
   // Beyond the second level: the columns' operand and the rows' once each, more often when they do not fit

@@ -22,7 +22,8 @@ struct Work {
   double blocks = 0;    // register blocks: each starts and ends a loop over terms
   double chained = 0;   // terms of all register blocks: those of one are added one after the other
   double gathered = 0;  // bytes of the lines that reads by index touch, of tables that the second level holds
-  double scattered = 0; // .. and of larger ones
+  double gathered_far = 0; // .. that a level between the second and memory holds
+  double scattered = 0;    // .. and of larger ones
   double matrix = 0;    // of `contracted`, by matrix instructions; one of 32-bit operands counts twice
   double read = 0;      // distinct bytes of stored operands: at least so many are read
   double issued = 0;    // instructions that all subgroups start, at least; 0: not counted

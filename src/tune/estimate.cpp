@@ -12,24 +12,32 @@ double idle_share(const Work& w, const Machine& m) {
   return w.workgroups ? waves * m.workers / double(w.workgroups) : 1;
 }
 
+// Threads do not start and end together: at the end each other one waits for this share of a workgroup.
+constexpr double waits_at_the_end = 0.1;
+
+double idle_share_of_threads(const Work& w, const Machine& m) {
+  return idle_share(w, m) + (w.workgroups ? waits_at_the_end * (m.workers - 1) / double(w.workgroups) : 0);
+}
+
+// A register block's term takes as long as whatever is busy longest: the units of multiply-adds, the ports of the
+// first level (a vector each), or one multiply-add after the other where there are too few accumulators.
 std::vector<Term> terms_of_cpu(const Work& w, const Machine& m) {
   const Level& near = m.levels.front();
   const Level& middle = m.levels[std::min<size_t>(1, m.levels.size() - 1)];
-  const double idle = idle_share(w, m), each = idle / m.workers;
+  const Level& far = m.levels[std::min<size_t>(2, m.levels.size() - 1)];
+  const double idle = idle_share_of_threads(w, m), each = idle / m.workers;
   const double arithmetic = idle * w.padded / m.fma.typical;
-  // Beyond arithmetic: operands of a block come from the first level, a vector each; terms of a block are
-  // added one after the other, so too few accumulators leave the unit waiting.
   const double operands = idle * w.loads * 4 * m.lanes / near.read.typical;
   const double chains = each * w.chained * m.chain;
   return {{"contractions", arithmetic},
           {"operands of register blocks", std::max(0.0, operands - arithmetic)},
-          {"chains of register blocks", std::max(0.0, chains - arithmetic)},
+          {"chains of register blocks", std::max(0.0, chains - std::max(arithmetic, operands))},
+          {"starts of register blocks", each * w.blocks * m.chain},
           {"other arithmetic", w.padded > 0 ? 0 : idle * w.plain / (m.fma.typical / 2)},
           {"exponentials", idle * w.special / m.exp.typical},
-          {"statements' bytes", idle * w.moved / near.read.typical},
-          {"second level", idle * w.near / middle.read.typical},
           {"reads by index",
-           idle * (w.gathered / middle.read.typical + w.scattered / m.levels.back().read.typical)}};
+           idle * (w.gathered / middle.read.typical + w.gathered_far / far.read.typical +
+                   w.scattered / m.levels.back().read.typical)}};
 }
 
 // How many of a GPU's terms are busy at the same time as the others: of these the longest counts.
@@ -60,18 +68,17 @@ bool is_learned(const std::string& term) {
   return term != "other arithmetic" && term != "exponentials" && term != "reads by index";
 }
 
-// What savings of one term were, not who is faster: pairs find the same terms (`bench_tune report` prints
-// their weights beside these, what they pick of each graph that they never saw, and which savings were as
-// predicted: docs/results/tune.md, decision 48).
+// What savings of one term were, not who is faster: a term is here because interventions of it saved what was
+// predicted (docs/results/tune.md, decision 53). `bench_tune report` prints beside these the weights that pairs
+// of the race learn, and what they pick of each graph that they never saw.
 const std::vector<double>& weights() {
   static const std::vector<double> all = {
       1.0,  // contractions run at the probe's rate
-      1.7,  // operands of a block that arithmetic waits for
-      2.2,  // accumulators that it waits for
+      1.0,  // .. and so do loads of a block,
+      1.0,  // .. and multiply-adds that follow each other
+      5.0,  // the branch out of a loop over terms, its last sums and their stores: so many chained multiply-adds
       1.0,  // other arithmetic, where there is no contraction to hide behind
       0.45, // exponentials: 2^x takes half of the probe's polynomial
-      0.7,  // loads and stores of statements do not overlap with arithmetic
-      0.08, // the second level feeds contractions ahead of time
       1.2}; // lines of reads by index
   return all;
 }

@@ -73,6 +73,12 @@ TEST(tune_cost, reads_by_index_cost_their_lines) {
   EXPECT_EQ(work(1 << 20, 1).scattered, 1000 * 64.0);
   EXPECT_EQ(work(1000, 32).gathered, 1000 * 128.0);
   EXPECT_EQ(work(1000, 24).gathered, 1000 * 128.0); // 96 bytes are two lines
+  tune::Machine third = tests::made_up(); // a level between: its rate
+  third.levels.insert(third.levels.begin() + 2, {"L3", 16 << 20, {20e9, 20e9}});
+  tune::Work between;
+  between.launches = between.workgroups = 1, between.gathered_far = 64e3;
+  for (auto& x : tune::unweighted(between, third))
+    if (x.name == "reads by index") EXPECT_NEAR(x.seconds, 64e3 / 20e9, 1e-12);
   auto seconds = [](const tune::Work& w) {
     for (auto& x : tune::unweighted(w, tests::made_up()))
       if (x.name == "reads by index") return x.seconds;

@@ -118,9 +118,44 @@ TEST(tune_ranking, blocks_that_wait_cost_more) {
   w.loads = 1e9 / 16 * 13 / 12;  // 12 x 1: 13 loads for 12 multiply-adds; 8 bytes a flop and 200 GB/s
   EXPECT_NEAR(term("operands of register blocks"), 1e9 / 16 * 13 / 12 * 32 / 200e9 - 0.01, 1e-9);
   w.chained = 1e9 / 16 / 4;  // 4 accumulators of 1.6 ns each, where 10 are needed
-  EXPECT_NEAR(term("chains of register blocks"), 1e9 / 16 / 4 * 1.6e-9 - 0.01, 1e-9);
+  EXPECT_NEAR(term("chains of register blocks"), 1e9 / 16 / 4 * 1.6e-9 - 1e9 / 16 * 13 / 12 * 32 / 200e9, 1e-9);
   m.chain = 0;  // not probed
   EXPECT_EQ(term("chains of register blocks"), 0);
+}
+// A vector of columns that at most four rows use is read again for each of them.
+TEST(tune_ranking, blocks_of_few_rows_read_their_columns_again) {
+  run::Options o;
+  o.target = target::c_target(8, 1);
+  auto loads = [&](int rows, int vectors) {
+    const ir::Graph g = tests::product(48, 96, 40);
+    const run::Derivation d = run::derive(g, o);
+    run::Options with = o;
+    schedule::GroupFields f;
+    f.rows = rows, f.vectors = vectors, f.tile = {{0, 48}, {1, 96}, {2, 40}};
+    with.schedule.groups[schedule::key(*d.plan.graph, d.plan.steps[0].group.members[0].node)] = f;
+    const tune::Work w = tune::space_of(run::derive(g, with), with, 0, tests::made_up()).candidates.at(0).work;
+    return w.loads / w.chained; // of a block's term
+  };
+  EXPECT_EQ(loads(6, 2), 6 + 2);
+  EXPECT_EQ(loads(4, 2), 4 + 4 * 2);
+  EXPECT_EQ(loads(3, 3), 3 + 3 * 3);
+  EXPECT_EQ(loads(12, 1), 12 + 1);
+}
+// Of two threads one waits at the end for a part of the other's last workgroup: fewer where there are more.
+TEST(tune_ranking, workgroups_of_threads_do_not_end_together) {
+  tune::Machine m = tests::made_up();
+  m.workers = 2;
+  tune::Work w;
+  w.padded = 90e9, w.launches = 1;
+  auto seconds = [&](int64_t n) {
+    w.workgroups = n;
+    return tune::unweighted(w, m)[0].seconds;
+  };
+  EXPECT_NEAR(seconds(2), 1.05, 1e-9);
+  EXPECT_NEAR(seconds(20), 1.005, 1e-9);
+  EXPECT_NEAR(seconds(3), 4 / 3.0 + 0.1 / 3, 1e-9);
+  m.workers = 1;
+  EXPECT_NEAR(seconds(3), 1, 1e-9);
 }
 TEST(tune_ranking, terms_of_a_block_follow_one_another) {
   run::Options o;
@@ -146,7 +181,7 @@ TEST(tune_ranking, an_artefact_survives_and_names_its_terms) {
 TEST(tune_ranking, a_machine_is_estimated_with_its_weights) {
   tune::Machine m = tests::made_up();
   tune::Work w;
-  w.launches = w.workgroups = 1, w.padded = 90e9, w.moved = 500e9;
+  w.launches = w.workgroups = 1, w.padded = 90e9, w.special = 5e9;
   m.weights.assign(tune::weights().size(), 0);
   m.weights[0] = 2;
   EXPECT_NEAR(tune::estimate(w, m).seconds, 2, 1e-9);
@@ -160,7 +195,8 @@ TEST(tune_ranking, the_cache_is_what_is_learned_from) {
   for (int graph = 0; graph < 3; ++graph)
     for (int k = 0; k < 6; ++k) {
       tune::Work w;
-      w.launches = w.workgroups = 1, w.padded = 1e9 * (1 + graph), w.moved = 1e8 * k;
+      w.launches = w.workgroups = 1, w.padded = 1e9 * (1 + graph);
+      w.loads = (w.padded / 90e9 + 1e-3 * k) * 100e9 / 64; // k ms beyond arithmetic
       const double t = 0.02 * (1 + graph) + 1e-3 * k;
       rows.push_back({"candidate", "made up " + std::to_string(10 * graph + k),
                       "{\"median\":" + std::to_string(t) + ",\"low\":" + std::to_string(t - 1e-4) + ",\"high\":" + std::to_string(t + 1e-4) +
