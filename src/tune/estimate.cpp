@@ -19,8 +19,8 @@ double idle_share_of_threads(const Work& w, const Machine& m) {
   return idle_share(w, m) + (w.workgroups ? waits_at_the_end * (m.workers - 1) / double(w.workgroups) : 0);
 }
 
-// A register block's term takes as long as whatever is busy longest: the units of multiply-adds, the ports of the
-// first level (a vector each), or one multiply-add after the other where there are too few accumulators.
+// A register block's term takes as long as whatever is busy longest: the units of multiply-adds, the ports of
+// the first level (a vector each), or one multiply-add after the other where there are too few accumulators.
 std::vector<Term> terms_of_cpu(const Work& w, const Machine& m) {
   const Level& near = m.levels.front();
   const Level& middle = m.levels[std::min<size_t>(1, m.levels.size() - 1)];
@@ -68,15 +68,15 @@ bool is_learned(const std::string& term) {
   return term != "other arithmetic" && term != "exponentials" && term != "reads by index";
 }
 
-// What savings of one term were, not who is faster: a term is here because interventions of it saved what was
-// predicted (docs/results/tune.md, decision 53). `bench_tune report` prints beside these the weights that pairs
-// of the race learn, and what they pick of each graph that they never saw.
+// What savings of one term were, not who is faster: a term is here because interventions of it saved what
+// was predicted (docs/results/tune.md, decision 53). `bench_tune report` prints beside these the weights that
+// pairs of the race learn, and what they pick of each graph that they never saw.
 const std::vector<double>& weights() {
   static const std::vector<double> all = {
       1.0,  // contractions run at the probe's rate
       1.0,  // .. and so do loads of a block,
       1.0,  // .. and multiply-adds that follow each other
-      5.0,  // the branch out of a loop over terms, its last sums and their stores: so many chained multiply-adds
+      5.0,  // the branch out of a loop over terms, its last sums and stores: so many chained multiply-adds
       1.0,  // other arithmetic, where there is no contraction to hide behind
       0.45, // exponentials: 2^x takes half of the probe's polynomial
       1.2}; // lines of reads by index

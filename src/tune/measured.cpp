@@ -13,7 +13,8 @@ template <class W, class F> void each(W& w, F f) {
   f("launches", w.launches), f("workgroups", w.workgroups), f("contracted", w.contracted);
   f("padded", w.padded), f("plain", w.plain), f("special", w.special), f("moved", w.moved);
   f("near", w.near), f("far", w.far), f("loads", w.loads), f("blocks", w.blocks);
-  f("chained", w.chained), f("gathered", w.gathered), f("scattered", w.scattered), f("gathered_far", w.gathered_far), f("matrix", w.matrix), f("read", w.read);
+  f("chained", w.chained), f("gathered", w.gathered), f("scattered", w.scattered), f("gathered_far", w.gathered_far);
+  f("matrix", w.matrix), f("read", w.read);
   f("issued", w.issued), f("after", w.after), f("resident", w.resident), f("planned", w.planned);
 }
 

@@ -17,7 +17,7 @@ double size_of(const ir::Graph& g, ir::Port p) {
   return n;
 }
 
-// When points of a node are known at the earliest, in exchanges: some point to anyone, all to some one worker.
+// When points of a node are known at the earliest, in exchanges: some point to anyone, all to one worker.
 struct Known {
   int64_t some = 0, all = 0;
 };
@@ -115,7 +115,8 @@ private:
     return live && double(*live) >= size_of(g_, from);
   }
 
-  bool every_point_needs_all(ir::NodeId id, const bound::Nest& n, const bound::Array& a, ir::Port from) const {
+  bool every_point_needs_all(ir::NodeId id, const bound::Nest& n, const bound::Array& a,
+                             ir::Port from) const {
     const size_t points = g_[id].comp()->points.size();
     for (auto& r : a.rows)
       for (size_t x = 0; x < points; ++x)
