@@ -8,7 +8,7 @@ tang_room(expr     USES base            # scalar graphs: one op table, simplify,
 tang_room(target   USES base           # what chips offer, as data
   APART ampere)
 tang_room(kernel   USES expr target    # kernel IR: tiles, statements, checker, expansions, simulator
-  APART accesses barriers check contraction disjoint distribute early fragment lanes layout machine merge points products ragged role_* roles*
+  APART accesses barriers check contraction disjoint distribute early fragment lanes layout machine points products ragged role_* roles*
         row_terms rows selection simulate* teams traffic windows)
 tang_room(ir       USES expr)          # extents, views, domains, monoids, nodes, Graph, builder
 tang_room(schedule USES ir target)     # schedules as plain data; legality; the automatic rules
@@ -46,7 +46,7 @@ if(APPLE) # Objective-C++ beside the room's C++
   target_link_libraries(device PUBLIC "-framework Metal" "-framework Foundation")
 endif()
 tang_room(run      USES rewrite lower emit device eval  # the pipeline as one readable list; Program; the error budget
-  APART c_names cuda filling matrices standalone targets)
+  APART c_names cuda filling limits matrices standalone targets)
 tang_room(verify   USES run        # poison, guard bands, kernel against oracle, blame by provenance
   APART record samples)
 find_package(SQLite3 REQUIRED)

@@ -1,7 +1,6 @@
 // In place of what is apart (src/rooms.cmake), in programs for this CPU alone.
 #include "tang/kernel/barriers.hpp"
 #include "tang/kernel/distribute.hpp"
-#include "tang/kernel/merge.hpp"
 #include "tang/kernel/products.hpp"
 #include "tang/kernel/rows.hpp"
 #include "tang/kernel/windows.hpp"
@@ -18,8 +17,5 @@ int64_t tile_bytes(const Kernel&, int64_t) { absent(); }
 std::optional<Kernel> deal_products(const Kernel&, const target::Target&) { absent(); }
 Teams teams(int64_t, int64_t, int, const target::Target&, bool) { absent(); }
 Kernel hold_windows(const Kernel&) { absent(); }
-Result<Kernel> merged(const Kernel&, int, int) { absent(); }
-Kernel joined(const Kernel&, const std::vector<Part>&, int64_t) { absent(); }
-bool checks(const Kernel&, int) { absent(); }
 
 } // namespace tang::kernel

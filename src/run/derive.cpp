@@ -5,9 +5,9 @@
 
 #include "tang/emit/c.hpp"
 #include "tang/kernel/legalize.hpp"
-#include "tang/kernel/merge.hpp"
 #include "tang/rewrite/directed.hpp"
 #include "tang/run/budget.hpp"
+#include "tang/run/limits.hpp"
 #include "tang/run/matrices.hpp"
 
 namespace tang::run {
@@ -60,67 +60,6 @@ ir::Graph split(ir::Graph g, schedule::Schedule& s) {
   return g;
 }
 
-// Arguments that lie in one place: a donated state and its new value.
-void merge_places(const plan::Plan& p, lower::Lowered& l) {
-  const auto differ = lower::name_once(l, [&](const lower::Argument& a) {
-    auto* port = std::get_if<ir::Port>(&a.what);
-    const plan::Buffer* b = port ? p.buffer(*port) : nullptr;
-    return b && b->overwrites ? ir::Port{*b->overwrites, 0} : a.what;
-  });
-  if (differ) throw Error({}, "the kernel cannot run on this target", {{differ->why, {}}}, "choose another target");
-}
-
-// A kernel names more memories than the target binds: the temporaries of one format lie in one allocation, and kernels
-// name it once.
-void pool_temporaries(lower::Program& p, const target::Target& t) {
-  bool many = false;
-  for (auto& l : p.kernels) many |= int(l.arguments.size()) > t.storage_bindings;
-  if (!many) return;
-  struct Place {
-    int pool;
-    int64_t at;
-  };
-  std::map<int, Place> places;
-  std::map<ir::Format, int> pools;
-  std::map<int, int64_t> elements; // of a pool
-  auto temporary = [](const lower::Argument& a) {
-    auto* n = std::get_if<int>(&a.what);
-    return n ? *n : -1;
-  };
-  std::set<int> apart; // read with a test of every coordinate
-  for (auto& l : p.loops) apart.insert(l.time);
-  for (auto& l : p.kernels)
-    for (size_t k = 0; k < l.arguments.size(); ++k)
-      if (kernel::checks(l.kernel, int(k))) apart.insert(temporary(l.arguments[k]));
-  for (auto& l : p.kernels)
-    for (size_t k = 0; k < l.arguments.size(); ++k) {
-      const int n = temporary(l.arguments[k]);
-      if (n < 0 || apart.count(n) || places.count(n)) continue;
-      const ir::Format f = l.kernel.memories[k].format;
-      auto [pool, fresh] = pools.try_emplace(f, int(p.temporaries.size()));
-      if (fresh) p.temporaries.push_back(0);
-      places[n] = {pool->second, elements[pool->second]};
-      const int64_t unit = std::max<int64_t>(1, 16 / bytes_of(f));
-      elements[pool->second] += (p.temporaries[size_t(n)] / bytes_of(f) + unit) / unit * unit;
-    }
-  for (auto& [f, n] : pools) p.temporaries[size_t(n)] = elements[n] * bytes_of(f);
-  for (auto& l : p.kernels)
-    for (auto& [f, pool] : pools) {
-      std::vector<kernel::Part> parts;
-      for (size_t k = 0; k < l.arguments.size(); ++k)
-        if (auto it = places.find(temporary(l.arguments[k])); it != places.end() && it->second.pool == pool)
-          parts.push_back({int(k), it->second.at});
-      if (parts.empty()) continue;
-      l.kernel = kernel::joined(l.kernel, parts, elements[pool]);
-      for (size_t n = parts.size(); n-- > 1;) {
-        l.arguments[size_t(parts[0].memory)].written |= l.arguments[size_t(parts[n].memory)].written;
-        l.arguments.erase(l.arguments.begin() + parts[n].memory);
-      }
-      l.arguments[size_t(parts[0].memory)].what = pool;
-    }
-  for (auto& [n, place] : places) p.temporaries[size_t(n)] = 0;
-}
-
 // What a temporary holds is dead when its step of the plan ends, unless another one reads it, too: steps share the
 // memory, the largest with the largest. With several sets of places the steps take turns.
 struct Homes {
@@ -171,27 +110,16 @@ void share_temporaries(lower::Program& p, const target::Target& t) {
   p.temporaries = std::move(places.bytes);
 }
 
-// What a step's kernels evaluate again for themselves is stored instead; false: there is nothing more of that.
-bool store_shared(const plan::Plan& p, const plan::Step& step, schedule::Schedule& s) {
-  bool more = false;
-  for (auto& x : step.group.shared) {
-    const auto* told = schedule::fields_of(s, *p.graph, x.node);
-    schedule::GroupFields f = told ? *told : schedule::GroupFields();
-    more |= !f.is_stored();
-    f.stored = true;
-    s.groups[schedule::key(*p.graph, x.node)] = f;
-  }
-  if (step.body)
-    for (auto& inner : step.body->steps) more |= store_shared(*step.body, inner, s);
-  return more;
-}
-
 // False: a kernel's tiles do not fit a workgroup's memory, or it names too much, and the schedule now stores
 // what made it so large.
 bool plan_and_lower(Derivation& d, const ir::Graph& graph, schedule::Schedule& s, const target::Target& t) {
   d.plan = plan::make_plan(graph, s, t);
   d.kernels = lower::lower(d.plan, s, t);
-  pool_temporaries(d.kernels, t);
+  for (auto& l : d.kernels.kernels)
+    if (int(l.arguments.size()) > t.storage_bindings) {
+      pool_temporaries(d.kernels);
+      break;
+    }
   share_temporaries(d.kernels, t);
   for (auto& l : d.kernels.kernels) {
     if (!t.aliases) merge_places(d.plan, l);
@@ -203,13 +131,6 @@ bool plan_and_lower(Derivation& d, const ir::Graph& graph, schedule::Schedule& s
   return true;
 }
 
-// A user's 64-bit integers could be anything.
-void refuse_wide_inputs(const ir::Graph& g, const target::Target& t) {
-  for (auto& n : g.nodes)
-    if (auto* in = n.input(); in && in->format == ir::Format::i64)
-      throw Error(n.where, "input '" + n.name + "' holds 64-bit integers", {{"target " + t.name + " has integers of 32 bits", {}}},
-                  "declare it as i32");
-}
 } // namespace
 
 namespace {
