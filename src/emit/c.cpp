@@ -180,7 +180,6 @@ std::string c(const kernel::Kernel& source, const COptions& o) {
     out += "  " + type + " const m" + std::to_string(i) + " = (" + type + ")args[" +
            std::to_string(argument++) + "];  // " + m.name + "\n";
   }
-  if (u.notes_far) out += "  int careful = 0;\n";
   out += "  for (int64_t wg = first; wg < last; ++wg) {\n" + u.out + "  }\n";
   if (u.streams) out += "  tang_stream_fence();\n";
   return out + "}\n";

@@ -40,7 +40,7 @@ public:
 
   BodyText& terms() override { return *text_; }
 
-  void start(bool) override {}
+  void start() override {}
 
   void combine(int, RowPass*) override {}
 

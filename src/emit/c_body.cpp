@@ -377,6 +377,28 @@ void BodyText::declare(int level, const std::string& mask, Part part) {
   }
 }
 
+void BodyText::declare_together(const std::vector<BodyText*>& copies, int level) {
+  BodyText& one = *copies[0];
+  for (size_t n = 0; n < one.order_.size(); ++n) {
+    const Id id = one.order_[n];
+    if (!one.is_declared_at(id, level)) continue;
+    const bool rare = one.p_[id].op == Op::exp2 && one.vector_.at(id) && !one.u_.wide && copies.size() == 2;
+    if (!rare) {
+      for (auto* c : copies) c->declare_one(n, "");
+      continue;
+    }
+    std::string of[2];
+    for (size_t c = 0; c < 2; ++c) {
+      of[c] = copies[c]->value(one.p_[id].args[0], true);
+      copies[c]->names_[id] = copies[c]->name_of(n);
+      one.u_.line("F " + copies[c]->names_[id] + " = tang_exp2_quickW(" + of[c] + ");");
+    }
+    one.u_.open("if (__builtin_expect(tang_far_of_2W(" + of[0] + ", " + of[1] + "), 0))");
+    for (size_t c = 0; c < 2; ++c) one.u_.line(copies[c]->names_[id] + " = tang_exp2_farW(" + of[c] + ");");
+    one.u_.close();
+  }
+}
+
 // What fits lanes.
 std::optional<std::string> BodyText::refuses_lanes(const std::map<int64_t, Range>& vars) {
   constexpr int64_t steep = int64_t(1) << 25; // of a guard's coefficient

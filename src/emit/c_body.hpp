@@ -21,9 +21,8 @@ public:
 
   void declare(int level, const std::string& mask = "", Part part = both);
   // The level's terms of several copies of one body in turn, which hides their latency; a test for rare operands is
-  // one for two of them; or `note`, a variable, keeps that there was one, and what was computed from it is wrong.
-  static void declare_together(const std::vector<BodyText*>& copies, int level, const std::string& note = "");
-  bool has_rare(int level) const; // whether that differs
+  // one for two of them.
+  static void declare_together(const std::vector<BodyText*>& copies, int level);
   std::string value(Id id, bool as_vector);
 
   bool is_vector(Id id) const { return vector_.at(id); }
@@ -55,7 +54,6 @@ private:
   std::string expression(Id id);
   std::string name_of(size_t n) const { return prefix_ + (body_ ? "t" : "c") + std::to_string(n + 1); }
   bool is_declared_at(Id id, int level) const;
-  bool is_rare(Id id) const; // an operation whose quick form is wrong for some operands
   void find_usual();
   Id settled(Id id) const; // the term that `id` is, as far as is relied on
   void declare_one(size_t n, const std::string& mask);

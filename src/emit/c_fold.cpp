@@ -292,13 +292,13 @@ private:
 
   std::string seen() const { return prefix_ + "nan"; }
 
-  void start(bool again = false) override {
+  void start() override {
     const bool vector = lane_ >= 0;
-    if (keeps_one()) u_.line((again ? "" : "M ") + seen() + " = tang_allW(0);");
+    if (keeps_one()) u_.line("M " + seen() + " = tang_allW(0);");
     for (int w = 0; w < ways_; ++w)
       for (size_t c = 0; c < n_; ++c) {
         const std::string e = literal(f_.identity[c], u_.wide);
-        u_.line((again ? "" : type(c, vector) + " ") + acc(w, c) + " = " + (vector ? splat(u_, f_.identity[c].type, e) : e) +
+        u_.line(type(c, vector) + " " + acc(w, c) + " = " + (vector ? splat(u_, f_.identity[c].type, e) : e) +
                 ";");
       }
   }

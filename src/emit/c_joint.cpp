@@ -79,12 +79,7 @@ struct Run {
   std::vector<const kernel::Stmt*> statements;
   std::vector<Touch> touched;
   std::vector<Handed> handed;
-  std::vector<size_t> owners; // of what is touched, a statement
 };
-
-// Of operands that an operation's quick form gets wrong: tested at once; noted; or noted before, so that the passes
-// that have them go over the row again.
-enum class Rare : uint8_t { tested, noted, again };
 
 const kernel::Body& body_of(const kernel::Stmt& s) {
   if (auto* a = std::get_if<kernel::Apply>(&s.node)) return a->body;
@@ -167,7 +162,6 @@ Run run_at(Unit& u, const kernel::Block& b, size_t at) {
       break;
     run.passes.push_back(std::move(passes)), run.statements.push_back(&b[i]);
     run.touched.insert(run.touched.end(), here.begin(), here.end());
-    run.owners.resize(run.touched.size(), run.statements.size() - 1);
   }
   return run;
 }
@@ -214,41 +208,14 @@ void fetch(Unit& u, const Run& run, const std::string& at) {
   }
 }
 
-// The passes that are wrong where an operand is rare, with those that hand them values or take theirs. None where they
-// could not go over the row again: the loop writes what they read, in this memory or in another one that may overlap it.
-std::set<size_t> passes_again(const Unit& u, const Run& run) {
-  std::set<size_t> out;
-  for (size_t s = 0; s < run.passes.size(); ++s)
-    if (run.passes[s][0]->terms().has_rare(1)) out.insert(s);
-  for (size_t before = 0; before != out.size();) {
-    before = out.size();
-    for (auto& h : run.handed)
-      if (out.count(h.from) || out.count(h.to)) out.insert({h.from, h.to});
-  }
-  auto base = [](const Touch& t) { return t.memory < 0 ? -1 - t.memory : t.memory; };
-  auto is_global = [&](const Touch& t) { return u.memory(base(t)).home == kernel::Home::global; };
-  for (size_t r = 0; r < run.touched.size(); ++r)
-    for (size_t w = 0; w < run.touched.size(); ++w) {
-      const Touch &read = run.touched[r], &write = run.touched[w];
-      if (read.write || !write.write || write.end || !out.count(run.owners[r])) continue;
-      if (base(read) != base(write) && !(is_global(read) && is_global(write))) continue;
-      if (run.owners[w] < run.owners[r] && out.count(run.owners[w]) && read.memory == write.memory) continue; // anew
-      const Affine apart = read.at - write.at;
-      const bool far = read.lanes && write.lanes && apart.terms.empty() && std::abs(apart.c) >= read.extent;
-      if (!far) return {};
-    }
-  return out;
-}
-
-// All passes, two vectors of each a round; again: those in `only`.
-void loop(Unit& u, const Run& run, Rare rare, const std::set<size_t>& only) {
+// All passes, two vectors of each a round.
+void loop(Unit& u, const Run& run) {
   const std::string i = u.fresh("i"), step = number(joined_chains * u.lanes);
   const std::string end = number(run.passes[0][0]->axis().extent);
   u.open("for (int64_t " + i + " = 0; " + i + " < " + end + "; " + i + " += " + step + ")");
-  if (rare != Rare::again) fetch(u, run, i);
+  fetch(u, run, i);
   std::set<Var> named; // rows beside each other share a variable
   for (size_t s = 0; s < run.passes.size(); ++s) {
-    if (rare == Rare::again && !only.count(s)) continue;
     auto& p = run.passes[s];
     const Var along = p[0]->axis().var;
     if (named.insert(along).second) u.line("const int64_t " + name(along) + " = " + i + ";");
@@ -257,28 +224,12 @@ void loop(Unit& u, const Run& run, Rare rare, const std::set<size_t>& only) {
         p[w]->terms().name_ref(h.ref, run.passes[h.from][w]->value(h.k));
     std::vector<BodyText*> texts;
     for (auto& way : p) texts.push_back(&way->terms());
-    BodyText::declare_together(texts, 1, rare == Rare::noted ? "far" : "");
+    BodyText::declare_together(texts, 1);
     for (size_t w = 0; w < p.size(); ++w) p[w]->combine(int(w), w ? p[w - 1].get() : nullptr);
   }
   // All reads first: one of the same place of another page waits for a write. Then whole lines, row by row.
-  for (size_t s = 0; s < run.passes.size(); ++s)
-    if (rare != Rare::again || only.count(s))
-      for (auto& way : run.passes[s]) way->store();
-  u.close();
-}
-
-// The loop without a test for rare operands, and what has them again; once a row had one, the rows after it are tested.
-void loop_and_again(Unit& u, const Run& run) {
-  const std::set<size_t> again = passes_again(u, run);
-  if (again.empty()) return loop(u, run, Rare::tested, {});
-  u.notes_far = true;
-  u.line("U far = {0};");
-  u.open("if (!careful)"), loop(u, run, Rare::noted, {}), u.close();
-  u.open("else"), loop(u, run, Rare::tested, {}), u.close();
-  u.open("if (__builtin_expect(tang_was_farW(far), 0))");
-  u.line("careful = 1;");
-  for (size_t s : again) run.passes[s][0]->start(true);
-  loop(u, run, Rare::again, again);
+  for (auto& p : run.passes)
+    for (auto& way : p) way->store();
   u.close();
 }
 } // namespace
@@ -301,12 +252,10 @@ size_t print_joint(Unit& u, const kernel::Block& b, size_t at) {
   };
   if (!usual.empty()) {
     u.open("if (__builtin_expect(" + usual + ", 1))");
-    settle(true), loop_and_again(u, run), settle(false);
+    settle(true), loop(u, run), settle(false);
     u.close(), u.open("else");
-    loop(u, run, Rare::tested, {});
-  } else {
-    loop_and_again(u, run);
   }
+  loop(u, run);
   if (!usual.empty()) u.close();
   for (auto& p : run.passes) u.open(""), p[0]->after(), u.close();
   u.close();

@@ -15,7 +15,7 @@ public:
   virtual const TileAxis& axis() const = 0;
   virtual int ways() const = 0;    // independent chains along the row
   virtual BodyText& terms() = 0;   // level 0 is known outside the loop, level 1 along the row
-  virtual void start(bool again = false) = 0; // before the loop; `again`: another time, after names are declared
+  virtual void start() = 0;        // before the loop, once
   virtual void combine(int way, RowPass* before) = 0; // with what chain `way` has; `before`: of the vector before
   virtual void store() = 0;        // what an Apply writes
   virtual void after() = 0;

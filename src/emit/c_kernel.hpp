@@ -44,7 +44,7 @@ public:
   std::string out;                  // the function's body
   std::vector<std::string> helpers; // functions above it, without their names
   int indent = 1;
-  bool streams = false, notes_far = false;
+  bool streams = false;
   std::vector<Prefetch> prefetches;
 
   void line(const std::string& s);

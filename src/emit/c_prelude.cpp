@@ -365,9 +365,6 @@ TANG F tang_exp2_quickW(F x) {
 // Where s and r s may not be normal numbers.
 TANG I tang_nearW(F x) { return (F)((U)x & 0x7fffffffu) < 100.0f; }
 TANG int tang_far_of_2W(F a, F b) { return __builtin_ia32_movmskps256((F)(tang_nearW(a) & tang_nearW(b))) != 0xff; }
-// Bit 30 of `seen` stays where a lane of x is not below 100 in size, or is NaN: it is so just in numbers from 2.
-TANG U tang_far_alsoW(U seen, F x) { return seen | (U)(x * 0x1.47ae14p-6f); }
-TANG int tang_was_farW(U seen) { return __builtin_ia32_movmskps256((F)(seen << 1)) != 0; }
 TANG F tang_exp2W(F x) {
   const F y = tang_exp2_quickW(x);
   return __builtin_expect(__builtin_ia32_movmskps256((F)tang_nearW(x)) == 0xff, 1) ? y : tang_exp2_farW(x);
@@ -377,8 +374,6 @@ TANG F tang_exp2W(F x) {
 #define tang_exp2_quickW tang_exp2_anyW
 #define tang_exp2_farW tang_exp2_anyW
 #define tang_far_of_2W(a, b) 0
-#define tang_far_alsoW(seen, x) (seen)
-#define tang_was_farW(seen) ((void)(seen), 0)
 #endif
 )";
 

@@ -164,29 +164,3 @@ TEST(staggered, passes_share_a_loop) {
     EXPECT_NE(text.find(last), std::string::npos) << text;
   }
 }
-
-// A row with a rare operand is computed again, those after it are tested at once: no bit tells which.
-TEST(staggered, rows_computed_again_have_the_bits_of_tested_rows) {
-  run::Options o;
-  o.target.lanes = 8;
-  o.target.workers = 1;
-  emit::COptions c;
-  c.lanes = 8;
-  const Graph g = softmax();
-  const std::string text = emit::c(run::derive(g, o).kernels.kernels[0].kernel, c);
-  EXPECT_NE(text.find("tang_far_alsoW"), std::string::npos) << text;
-  eval::Array x = random_reals({rows, columns}, 3);
-  for (int64_t i = 2; i < rows; ++i) // rows of two kinds in turn, the first of each before any that is rare
-    for (int64_t j = 0; j < columns; ++j)
-      x.r[size_t(i * columns + j)] = i % 2 && j % 37 == 5 ? -300.0 : x.r[size_t(i % 2 * columns + j)];
-  for (int64_t j = 0; j < columns; ++j)
-    if (j % 37 == 5) x.r[size_t(columns + j)] = -300.0;
-  eval::Inputs inputs{{"x", x}};
-  run::Program p(g, shared_compiler(), std::make_shared<device::Cpu>(1), o);
-  fill(p, g, inputs);
-  p.run();
-  const eval::Array y = output(p, g, "y");
-  for (int64_t i = 2; i < rows; ++i)
-    for (int64_t j = 0; j < columns; ++j)
-      ASSERT_EQ(y.r[size_t(i * columns + j)], y.r[size_t(i % 2 * columns + j)]) << i << " " << j;
-}
