@@ -164,12 +164,10 @@ struct GroupLowerer {
     l.end = variable(last);
     return l;
   }
-  // Does a block hold something beside the members that tests a union of its own? Where all of the members'
-  // points live not all of its do.
+  // Something beside the members tests a union of its own: not all of its points live where all of theirs do.
   bool others_ask() const {
-    auto is_union = [&](ir::NodeId id) { return comp(id).domain.size() > 1; };
-    return std::any_of(group.shared.begin(), group.shared.end(), [&](auto& x) { return is_union(x.node); }) ||
-           std::any_of(group.epilogues.begin(), group.epilogues.end(), [&](auto& e) { return is_union(e.node); });
+    auto is_union = [&](auto& x) { return comp(x.node).domain.size() > 1; };
+    return std::any_of(group.shared.begin(), group.shared.end(), is_union) || std::any_of(group.epilogues.begin(), group.epilogues.end(), is_union);
   }
   // The innermost loop, in segments: blocks of which all points live, and others.
   void pipelines(kernel::Block& to) {
@@ -193,8 +191,7 @@ struct GroupLowerer {
       kernel::Block pre;
       if (one_domain) pipe.segments = segments(f, comp(one.node), one.axis, piece, axis, pre);
       else pipe.segments = {{constant(0), constant(group.extent[size_t(axis)]), true}};
-      if (others_ask())
-        for (auto& s : pipe.segments) s.partial = true;
+      for (auto& s : pipe.segments) s.partial |= others_ask();
       // In a joint group each member says the piece in its own axes: its whole domain.
       begin(loop.size(), pipe.body);
       block(one_domain && choice.walked.empty() ? &piece : nullptr, pre, pipe.operands, pipe.body);
