@@ -95,8 +95,8 @@ void gathers(const kernel::Kernel& k, const kernel::Traffic& t, const Machine& m
   }
 }
 
-// Loads of the columns' vectors for one term of a register block: a compiler keeps a vector in a register
-// where more than four rows use it, and reads it again for each row where fewer do (gcc 12, clang 14).
+// Loads of the columns' vectors for one term of a register block: gcc 12 keeps a vector in a register where
+// more than four rows use it, and reads it again for each row where fewer do.
 double loads_of_columns(const Contract& c) { return c.rows <= 4 ? double(c.rows) * c.vectors : c.vectors; }
 
 // What one execution of a contraction moves between levels: columns outermost in panels, rows inside, terms
