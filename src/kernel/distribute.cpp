@@ -9,6 +9,10 @@
 
 namespace tang::kernel {
 
+bool gathers(const Bounds& b) {
+  return std::any_of(b.begin(), b.end(), [](const Coordinate& c) { return !c.refs.empty(); });
+}
+
 namespace {
 constexpr int64_t long_fold = 32, terms_a_lane = 4; // shorter folds stay with one lane
 
@@ -22,10 +26,6 @@ int64_t power_below(int64_t n) {
   int64_t p = 1;
   while (2 * p <= n) p *= 2;
   return p;
-}
-
-bool gathers(const Bounds& b) {
-  return std::any_of(b.begin(), b.end(), [](const Coordinate& c) { return !c.refs.empty(); });
 }
 
 void replace(Bounds& b, Var v, const Affine& by) {

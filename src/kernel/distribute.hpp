@@ -14,4 +14,6 @@ Kernel distribute(const Kernel& k, const target::Target& t);
 // Bytes of the tiles, each at its own place: `unit` is the alignment of a tile.
 int64_t tile_bytes(const Kernel& k, int64_t unit = 16);
 
+bool gathers(const Bounds& b); // whether some bound reads an index
+
 } // namespace tang::kernel

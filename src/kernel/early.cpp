@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tang/kernel/distribute.hpp"
+
 namespace tang::kernel {
 
 namespace {
@@ -38,10 +40,6 @@ bool is_value_alone(const Body& b, int r) {
     for (auto& piece : g)
       if (names(piece)) return false;
   return true;
-}
-
-bool gathers(const Bounds& all) {
-  return std::any_of(all.begin(), all.end(), [](auto& c) { return !c.refs.empty(); });
 }
 
 // The copy of a's reference r to a new tile, over the same rows, which `a` reads instead.

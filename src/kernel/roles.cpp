@@ -77,7 +77,7 @@ void Expander::producer_body(Block& to) {
   const Affine hi = last(), lo = first(), t = variable(parts_.pipe->var);
   if (f_.skew) {
     const int r0 = contract_ring_[0], r1 = contract_ring_[1];
-    When begin{hi - lo - constant(1), {}}, rest = begin;
+    When begin{hi - lo - constant(1), {}, {}}, rest = begin;
     fill(r0, hi - constant(step()), begin.then);
     put(to, std::move(begin));
     fill_hoisted(to);
@@ -298,7 +298,7 @@ void Expander::skewed(Block& to) {
   const int r0 = contract_ring_[0], r1 = contract_ring_[1];
   bool any_partial = false;
   for (auto& s : segments_) any_partial |= s.partial && !(s.begin == s.end);
-  When some{last() - first() - constant(1), {}};
+  When some{last() - first() - constant(1), {}, {}};
   Block& in = some.then;
   std::vector<Flying> flying;
   put(in, Await{r0, true});
@@ -377,7 +377,7 @@ void Expander::in_order(Block& to) {
   around(std::move(inner), to);
   if (over.empty()) return;
   Finish x{0, {}};
-  When ran{last() - first() - constant(1), {}};
+  When ran{last() - first() - constant(1), {}, {}};
   for (auto& o : over) {
     const ContractParts& c = parts_.contracts[o.contract];
     x.tiles.push_back(c.node->dst.memory);

@@ -10,7 +10,7 @@
 namespace tang::rewrite {
 
 namespace {
-constexpr int64_t fewest_terms = 32; // of a block, to be worth a multiplication of each result
+constexpr int64_t fewest_in_a_block = 32; // of a block, to be worth a multiplication of each result
 
 // One array as it is stored, in a format that matrix instructions take.
 bool is_operand(const Graph& g, const Comp& n, Id f) {
@@ -55,7 +55,7 @@ std::optional<Weighed> weighed(Graph& g, const Comp& n) {
   int64_t terms = 1;
   for (int a = 0; a < n.axis_count(); ++a)
     if (out.inner & bit(a)) terms = n.extent(a).is_constant() ? terms * n.extent(a).value() : 0;
-  return terms >= fewest_terms ? std::optional(out) : std::nullopt;
+  return terms >= fewest_in_a_block ? std::optional(out) : std::nullopt;
 }
 } // namespace
 
