@@ -30,7 +30,7 @@ stage() {  # name budget command..
 stage check     120 python3 tools/check.py
 stage configure 120 cmake -S . -B "$build" -G Ninja -DTANG_TESTS=ON -DTANG_UNITY=ALL
 stage build    1500 ninja -k 0 -C "$build" -j "$jobs" all tang_demo
-stage tests     900 ctest --test-dir "$build" -j "$jobs" --output-on-failure --timeout 240
+stage tests     1500 ctest --test-dir "$build" -j "$jobs" --output-on-failure --timeout 480
 stage portable  600 sh tools/portable.sh "$jobs" "$build"
 stage demo      180 sh tools/demo.sh "$build/tang_demo" "$build/demo" "$build/cache"
 stage examples  180 sh tools/examples.sh "$build/tang" "$build/cache"
