@@ -154,8 +154,8 @@ std::string BodyText::element(int r, const std::string& lane) const {
     }
   }
   const std::string zero = u_.d.zero(expr::type_of(m.format), u_.wide);
+  if (never_inside(u_, ref)) return zero; // tested before, or not needed
   if (inside.empty()) return u_.load(ref.memory, at);
-  if (never_inside(u_, ref)) return zero;
   return u_.d.pick(inside, u_.load(ref.memory, at), zero);
 }
 

@@ -75,7 +75,7 @@ private:
       for (size_t x = 0; l.ref.checked && x < l.ref.index.size(); ++x)
         e += (x ? " && " : "") + d.inside(text(l.ref.index[x].affine), u.memory(l.ref.memory).shape[x]);
       const std::string zero = d.zero(Type::index, u.wide);
-      const std::string value = e.empty() || !never_inside(u, l.ref) ? u.load(l.ref.memory, text(offset(u, l.ref))) : zero;
+      const std::string value = never_inside(u, l.ref) ? zero : u.load(l.ref.memory, text(offset(u, l.ref)));
       e = e.empty() ? value : d.pick(e, value, zero);
       for (auto& line : d.uniform(name(l.var), e)) u.line(line);
       return;
