@@ -272,14 +272,11 @@ void print_let(Unit& u, const kernel::Let& x) {
   using L = kernel::Let;
   std::string e = x.kind == L::load ? "" : text(x.operands[0]);
   if (x.kind == L::load) {
-    std::string at = "0", there;
-    for (size_t d = 0; d < x.ref.index.size(); ++d) {
-      const std::string c = text(x.ref.index[d].affine);
-      at += " + (int64_t)" + c + " * " + number(u.memory(x.ref.memory).strides[d]);
-      there += (d ? " && " : "") + ("(uint32_t)(" + c + ") < " + number(u.memory(x.ref.memory).shape[d]) + "u");
-    }
-    e = "(int)" + load_element(u, u.memory(x.ref.memory).format, "m" + number(x.ref.memory) + "[" + at + "]");
-    if (x.ref.checked) e = "(" + there + " ? " + e + " : 0)";
+    const kernel::Memory& m = u.memory(x.ref.memory);
+    std::vector<std::string> at;
+    for (auto& c : x.ref.index) at.push_back(text(c.affine));
+    e = "(int)" + load_element(u, m.format, "m" + number(x.ref.memory) + "[" + offset_of(m, at) + "]");
+    if (x.ref.checked) e = "(" + inside(m, at) + " ? " + e + " : 0)";
   }
   if (x.kind == L::floor_div) e = "tang_floor_div32(" + e + ", " + number(x.divisor) + ")";
   for (size_t i = 1; i < x.operands.size(); ++i)

@@ -22,11 +22,6 @@ const std::vector<Ref>* writes(const Stmt& s) {
   return f ? &f->dst : nullptr;
 }
 
-const Deal& deal(const Stmt& s) {
-  auto* a = std::get_if<kernel::Apply>(&s.node);
-  return a ? a->deal : std::get<kernel::Fold>(s.node).deal;
-}
-
 // Reads and writes no array that lanes move.
 bool is_aside(const Stmt& s) {
   return std::holds_alternative<kernel::Let>(s.node) || std::holds_alternative<kernel::Barrier>(s.node);
@@ -34,6 +29,11 @@ bool is_aside(const Stmt& s) {
 
 bool is_of(const Ref& r, int memory) { return r.memory == memory; }
 } // namespace
+
+const Deal& deal_of(const Stmt& s) {
+  auto* a = std::get_if<kernel::Apply>(&s.node);
+  return a ? a->deal : std::get<kernel::Fold>(s.node).deal;
+}
 
 bool is_read_once(const Kernel& k, const Ref& r, const std::vector<TileAxis>& rows) {
   if (k.memories[size_t(r.memory)].access != kernel::Access::read || !pure(r)) return false;
@@ -61,7 +61,7 @@ bool stores_rows(const Kernel& k) {
 }
 
 bool is_for_first_lane(const Kernel& k, const Stmt& s) {
-  if (!writes(s) || !deal(s).each || deal(s).team <= k.subgroup) return false;
+  if (!writes(s) || !deal_of(s).each || deal_of(s).team <= k.subgroup) return false;
   const auto at = std::find_if(k.body.begin(), k.body.end(), [&](auto& x) { return &x == &s; });
   if (at == k.body.end()) return false;
   return std::all_of(writes(s)->begin(), writes(s)->end(), [&](const Ref& to) {

@@ -158,15 +158,11 @@ private:
   bool ends_ = false; // runs may lie over the row's ends
 };
 
-int team_of(const kernel::Stmt& s) {
-  auto* a = std::get_if<kernel::Apply>(&s.node);
-  return a ? a->deal.team : std::get<kernel::Fold>(s.node).deal.team;
-}
 } // namespace
 
 void print_rows(Unit& u, const GpuDialect& d, const kernel::Stmt& s) {
   const bool first = is_for_first_lane(u.k, s);
-  if (first) u.open("if (lane % " + number(team_of(s)) + " < " + number(u.k.subgroup) + ")");
+  if (first) u.open("if (lane % " + number(deal_of(s).team) + " < " + number(u.k.subgroup) + ")");
   if (auto* a = std::get_if<kernel::Apply>(&s.node)) RowApply(u, d, *a).print();
   if (auto* f = std::get_if<kernel::Fold>(&s.node)) f->deal.matrix ? print_product(u, d, *f) : print_row_fold(u, d, *f);
   if (first) u.close();

@@ -28,6 +28,7 @@ inline int64_t count(const std::vector<TileAxis>& axes) {
   return n;
 }
 
+const Deal& deal_of(const kernel::Stmt& s); // of an Apply or a Fold
 // The one read of this memory in the kernel, of other elements in each row.
 bool is_read_once(const kernel::Kernel& k, const Ref& r, const std::vector<TileAxis>& rows);
 bool stores_rows(const kernel::Kernel& k); // a statement writes along its columns to memory
